@@ -1,0 +1,21 @@
+"""Differential-privacy accounting: one privacy loss, every curve, with error bars."""
+
+from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
+from dpaccount.bestof import BestOf
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.curves.renyi import RenyiCurve
+from dpaccount.curves.trade_off import TradeOffFunction
+from dpaccount.engines.auto import select
+from dpaccount.mechanisms.curve import CurvePair
+from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from dpaccount.mechanisms.exponential import ExponentialMechanism
+from dpaccount.mechanisms.finite import FinitePair
+from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.pure import ApproximateDP, PureDP
+from dpaccount.mechanisms.response import RandomizedResponse
+from dpaccount.pair import DominatingPair
+from dpaccount.renyi import RenyiBound
+from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
+from dpaccount.sampling.fixed_size import FixedSizeSampled
+from dpaccount.sampling.poisson import PoissonSampled

@@ -1,0 +1,141 @@
+"""The only validators, and the one message shape.
+
+Every message names the owner as the user typed it, the parameter, its domain,
+the value that came, and the usual cause:
+``"`PoissonSampled(sampling_probability=...)` must be in [0, 1]; got 1.28. <hint>"``.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+def _shown(value: object) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def refuse(
+    owner: str,
+    name: str,
+    domain: str,
+    value: object,
+    hint: str = "",
+    kind: type[Exception] = ValueError,
+) -> NoReturn:
+    """Raise `kind` in the one message shape."""
+    tail = f" {hint}" if hint else ""
+    raise kind(f"`{owner}({name}=...)` must be {domain}; got {_shown(value)}.{tail}")
+
+
+def _domain(low: float, high: float, open_low: bool, open_high: bool) -> str:
+    if low == -np.inf and high == np.inf:
+        return "a finite number"
+    if high == np.inf and open_high:
+        return f"a number {'>' if open_low else '>='} {low:g}"
+    if low == -np.inf:
+        return f"a number {'<' if open_high else '<='} {high:g}"
+    return f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+
+
+def reals(
+    owner: str,
+    name: str,
+    value: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+    infinite: bool = False,
+    hint: str = "",
+) -> Array:
+    """Return `value` as a float64 array whose every entry lies in the stated interval.
+
+    NaN is always refused; infinities only pass when `infinite` is true.
+    """
+    domain = _domain(low, high, open_low, open_high)
+    if value is None or isinstance(value, (str, bytes, bool, np.bool_, complex, dict, set)):
+        refuse(owner, name, domain, value, hint or "Pass a number.", TypeError)
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "iufO" or (
+            raw.dtype.kind == "O" and any(isinstance(v, (str, bytes, bool, complex, type(None))) for v in raw.flat)
+        ):
+            refuse(owner, name, domain, value, hint or "Pass numbers.", TypeError)
+        array = raw.astype(np.float64)
+    except OverflowError:
+        refuse(owner, name, domain, value, hint or "The number is too large for double precision.")
+    except (TypeError, ValueError) as error:
+        if str(error).startswith("`"):
+            raise
+        refuse(owner, name, domain, value, hint or "Pass a number or an array of numbers.", TypeError)
+    bad = np.isnan(array)
+    if not infinite:
+        bad |= np.isinf(array)
+    bad |= (array <= low) if open_low else (array < low)
+    bad |= (array >= high) if open_high else (array > high)
+    if bad.any():
+        first = array[bad].flat[0]
+        refuse(owner, name, domain, float(first), hint)
+    return array
+
+
+def real(owner: str, name: str, value: Any, **limits: Any) -> float:
+    """Return one number in the stated interval as a float (see `reals`)."""
+    array = reals(owner, name, value, **limits)
+    if array.ndim:
+        refuse(owner, name, "a single number", value, "Arrays are not accepted here.", TypeError)
+    return float(array)
+
+
+def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int | None = None, hint: str = "") -> int:
+    """Return a whole number; floats pass only when they are whole, booleans never."""
+    domain = f"a whole number >= {minimum}" if maximum is None else f"a whole number in [{minimum}, {maximum}]"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.ndarray)):
+        refuse(owner, name, domain, value, hint or "Pass an int.", TypeError)
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            refuse(owner, name, domain, value, hint or "Pass one int, not an array.", TypeError)
+        value = value.item()
+    if value != value or value in (np.inf, -np.inf) or int(value) != value:
+        refuse(owner, name, domain, value, hint or "Round it yourself, so that you know which way.")
+    if value < minimum or (maximum is not None and value > maximum):
+        refuse(owner, name, domain, value, hint)
+    return int(value)
+
+
+def choice(owner: str, name: str, value: Any, options: Iterable[str], hint: str = "") -> str:
+    """Return `value` if it is one of `options`."""
+    known = [str(option) for option in options]
+    domain = "one of " + ", ".join(repr(option) for option in known)
+    if not isinstance(value, str):
+        refuse(owner, name, domain, value, hint, TypeError)
+    if value not in known:
+        refuse(owner, name, domain, value, hint)
+    return str(value)
+
+
+def instance(owner: str, name: str, value: Any, kinds: type | tuple[type, ...], domain: str, hint: str = "") -> Any:
+    """Return `value` if it is an instance of `kinds`."""
+    if not isinstance(value, kinds):
+        refuse(owner, name, domain, value, hint, TypeError)
+    return value
+
+
+def probabilities(owner: str, name: str, value: Any) -> Array:
+    """Return a one-dimensional probability vector that sums to one within 1e-9."""
+    vector = reals(owner, name, value, low=0.0, high=1.0)
+    if vector.ndim != 1 or not vector.size:
+        refuse(owner, name, "a one-dimensional, non-empty probability vector", value)
+    total = float(vector.sum())
+    if abs(total - 1.0) > 1e-9:
+        refuse(owner, name, "a probability vector that sums to 1", value, f"It sums to {total!r}.")
+    return vector

@@ -1,0 +1,108 @@
+"""Log-domain arithmetic and Gaussian tails, each with its domain.
+
+`log_sum` and `log_diff` take -inf for zero. `log_diff(a, b)` needs a >= b and
+returns -inf where rounding made b the larger.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfcx, log_ndtr
+
+Array = npt.NDArray[np.float64]
+
+
+def log_sum(a: Any, b: Any) -> Any:
+    """log(e^a + e^b), elementwise; -inf stands for zero."""
+    return np.logaddexp(a, b)
+
+
+def log_diff(a: Any, b: Any) -> Any:
+    """log(e^a - e^b) for a >= b, elementwise; -inf where they are equal."""
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.minimum(b - a, 0.0)
+        out = a + log1m_exp(gap)
+    return np.where(np.isneginf(a), -np.inf, out)[()]
+
+
+def log1m_exp(x: Any) -> Any:
+    """log(1 - e^x) for x <= 0, without cancellation at either end."""
+    x = np.asarray(x, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))[()]
+
+
+def log_expm1_plus(loss: Any, q: float) -> Any:
+    """log(e^loss - 1 + q) for loss > log(1 - q); -inf at or below it. q in (0, 1]."""
+    loss = np.asarray(loss, dtype=float)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        small = np.log(np.maximum(np.expm1(np.minimum(loss, 30.0)) + q, 0.0))
+        large = loss + np.log1p((q - 1.0) * np.exp(-np.maximum(loss, 1.0)))
+    return np.where(loss < 1.0, small, large)[()]
+
+
+def log_sampled(loss: Any, q: float) -> Any:
+    """log(1 - q + q e^loss) for q in (0, 1], any real loss (infinities allowed), to full relative accuracy."""
+    loss = np.asarray(loss, dtype=float)
+    if q == 1.0:
+        return loss[()]
+    if loss.size == 0 or loss.max() <= 600.0:
+        return np.log1p(q * np.expm1(loss))[()]
+    with np.errstate(over="ignore"):
+        small = np.log1p(q * np.expm1(np.minimum(loss, 600.0)))
+    return np.where(loss <= 600.0, small, loss + np.log(q))[()]
+
+
+def log_total(a: Array) -> float:
+    """log of the sum of e^a over a one-dimensional array; -inf if it is empty."""
+    top = float(a.max(initial=-np.inf))
+    return top + float(np.log(np.exp(a - top).sum())) if top > -np.inf else top
+
+
+def gaussian_log_delta(epsilon: Any, mu: Any) -> Any:
+    """log of Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) for mu > 0 and any real eps (BW18, Theorem 8).
+
+    With u = (eps/mu - mu/2)/sqrt 2 and v = u + mu/sqrt 2 it is -u^2 + log((erfcx(u) - erfcx(v))/2).
+    Three forms keep relative accuracy: the two terms where they are far apart; the integral of
+    -erfcx' over [u, v] where they are close; and 1 - e^eps + e^eps delta(-eps) for negative eps.
+    """
+    epsilon, mu = np.broadcast_arrays(np.asarray(epsilon, dtype=float), np.asarray(mu, dtype=float))
+    size = np.abs(epsilon)
+    right = np.where(mu < 1, _close(size, mu), _apart(size, mu))
+    with np.errstate(divide="ignore"):
+        left = np.logaddexp(np.log(-np.expm1(-size)), right - size)
+    return np.minimum(np.where(epsilon >= 0, right, left), 0.0)[()]
+
+
+def _apart(epsilon: Array, mu: Array) -> Array:
+    """For eps >= 0 and mu >= 1: the terms differ by more than rounding unless eps/mu is large, where `_close` serves."""
+    root = np.sqrt(2.0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        u = (epsilon / mu - mu / 2) / root
+        v = (epsilon / mu + mu / 2) / root
+        tail = -(u**2) + np.log((erfcx(u) - erfcx(v)) / 2)
+        body = log_diff(log_ndtr(-u * root), epsilon + log_ndtr(-v * root))
+        near = mu * (1 + np.abs(u)) < 3.0
+    return np.where(near, _close(epsilon, mu), np.where(u >= 0, tail, body))
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def _close(epsilon: Array, mu: Array) -> Array:
+    """-u^2 + log of half the integral over [u, v] of -erfcx'(t) = 2/sqrt(pi) - 2 t erfcx(t)."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        half = mu / np.sqrt(8.0)
+        centre = epsilon / (mu * np.sqrt(2.0))
+        t = centre[..., None] + half[..., None] * _NODES
+        slope = 2 / np.sqrt(np.pi) - 2 * t * erfcx(t)
+        inverse = np.maximum(t, 1.0) ** -2.0
+        series = np.zeros_like(t)  # the same by its asymptotic series, where the difference cancels
+        for k in range(7, 0, -1):
+            series = inverse * (1.0 if k == 1 else -(k - 0.5)) * (series + 1.0)
+        slope = np.where(t > 12.0, series / np.sqrt(np.pi), slope)
+        return np.asarray(-((centre - half) ** 2) + np.log(half / 2 * (slope @ _WEIGHTS)))

@@ -1,0 +1,1 @@
+"""Curves: what a guarantee says, read off its privacy loss."""

@@ -1,0 +1,196 @@
+"""One guarantee under one relation, evaluated: the larger of its directions, the best of its options."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpaccount.adjacency import Adjacency
+from dpaccount.bestof import options_of
+from dpaccount.engines import auto, invert
+from dpaccount.pair import DominatingPair, Guarantee
+from dpaccount.renyi import RenyiBound, pair_rdp, renyi_epsilon, renyi_log_delta
+from dpaccount.results import LogDelta, Status
+
+EXACT = 4e-15  # rounding allowance of formulas evaluated in doubles
+
+
+class PairOption:
+    """A dominating pair under a relation: one or two directions, the larger curve of them."""
+
+    def __init__(self, pair: DominatingPair, adjacency: Adjacency, method: str) -> None:
+        self.guarantee = pair
+        self.sides = tuple(dict.fromkeys(pair.under(adjacency)))
+        self.curves = [invert.curve_of(side, method) for side in self.sides]
+        self.proved = all(side.proved for side in self.sides)
+
+    def log_delta(self, epsilon: float) -> LogDelta:
+        """The larger direction's bracket; its tail is the slope that a root finder needs."""
+        found = [curve(epsilon) for curve in self.curves]
+        lead = max(found, key=lambda a: a.estimate)
+        return LogDelta(
+            max(a.lower for a in found), lead.estimate, max(a.upper for a in found),
+            all(a.certified for a in found) and self.proved, lead.method, lead.condition, lead.log_tail,
+        )
+
+    def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
+        """The least epsilon >= 0 at log_delta, over both directions."""
+        if log_delta >= 0.0:
+            return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.ZERO
+        reached = [self._limit(side, log_delta) for side in self.sides]
+        for root, status in reached:
+            if status in (Status.INFINITE_NO_NOISE, Status.INFINITE_MASS, Status.INFINITE_DELTA_ZERO):
+                return root, status
+        roots = [
+            found[0] if found[1] is not Status.OK else None for found in reached
+        ]
+        lead = 0
+        if roots[0] is None:
+            roots[0] = invert.solve(self.curves[0], log_delta, invert.guess_epsilon(self.sides[0], log_delta))
+        for i in range(1, len(self.sides)):
+            if roots[i] is not None:
+                continue
+            here = roots[lead]
+            assert here is not None
+            if here.upper > 0.0 and self.curves[i](here.lower).upper <= log_delta:
+                roots[i] = here  # this direction's epsilon is smaller
+                continue
+            roots[i] = invert.solve(self.curves[i], log_delta, here.estimate or 1e-6)
+            if roots[i].upper > here.upper:  # type: ignore[union-attr]
+                lead = i
+        known = [root for root in roots if root is not None]
+        best = max(known, key=lambda r: r.estimate)
+        merged = invert.Root(max(r.lower for r in known), best.estimate, max(r.upper for r in known), best.answer)
+        certified = all(r.answer.certified for r in known) and self.proved
+        merged = merged._replace(answer=best.answer._replace(certified=certified))
+        status = Status.ZERO if merged.upper == 0.0 else Status.OK
+        return merged, status
+
+    @staticmethod
+    def _limit(side: DominatingPair, log_delta: float) -> tuple[invert.Root, Status]:
+        """Answers that need no root: an infinite epsilon, or delta = 0 with a bounded loss."""
+        mass = side.log_p_only
+        endless = invert.Root(np.inf, np.inf, np.inf, LogDelta(mass, mass, mass, True, "closed"))
+        if mass == 0.0:
+            return endless, Status.INFINITE_NO_NOISE
+        if log_delta < mass or (log_delta == mass and log_delta == -np.inf and side.loss_range[1] == np.inf):
+            return endless, Status.INFINITE_DELTA_ZERO if mass == -np.inf else Status.INFINITE_MASS
+        if log_delta == mass or log_delta == -np.inf:
+            high = max(side.loss_range[1], 0.0)
+            if high == np.inf:
+                return endless, Status.INFINITE_MASS
+            return invert.Root(high, high, high, LogDelta(mass, mass, mass, True, "closed")), Status.PERFECT
+        return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.OK
+
+    def rdp(self, order: Any) -> Any:
+        """D_a, over directions the larger."""
+        return np.max([pair_rdp(side, order) for side in self.sides], axis=0)[()]
+
+
+class RenyiOption:
+    """A Renyi bound under a relation, converted by one named conversion."""
+
+    def __init__(self, bound: RenyiBound, adjacency: Adjacency, conversion: str) -> None:
+        self.guarantee, self.adjacency, self.conversion = bound, adjacency, conversion
+        self.sides = bound.under(adjacency)
+        self.certified = bound.pair is None
+
+    def rdp(self, order: Any) -> Any:
+        return self.guarantee.rdp(order, self.adjacency)
+
+    def log_delta(self, epsilon: float) -> LogDelta:
+        """The conversion's value as upper bound; the lower bound is what every pair obeys, 1 - e^eps or 0."""
+        floor = float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf
+        found = renyi_log_delta(self.rdp, epsilon, self.conversion, self.guarantee.max_order)
+        value = min(max(found.value, floor), 0.0)
+        slack = EXACT * (1 + abs(value)) if np.isfinite(value) else 0.0
+        upper = min(value + slack, 0.0)
+        # d log delta / d eps = -(a - 1) at the best order
+        tail = value + float(np.log(max(found.order - 1, 1e-300))) - epsilon if np.isfinite(found.order) else -np.inf
+        return LogDelta(floor, value, upper, self.certified, f"RDP ({self.conversion})", 1.0, tail)
+
+    def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
+        delta = float(np.exp(log_delta))
+        found = renyi_epsilon(self.rdp, delta, self.conversion, self.guarantee.max_order)
+        upper = found.value * (1 + 1e-14)
+        answer = LogDelta(-np.inf, log_delta, log_delta, self.certified, f"RDP ({self.conversion})")
+        return invert.Root(0.0, found.value, upper, answer), found.status
+
+
+class CurveOption:
+    """A guarantee known only as a function of epsilon, such as the generic group bound."""
+
+    sides: tuple[DominatingPair, ...] = ()
+
+    def __init__(self, curve: invert.Curve) -> None:
+        self.log_delta = curve
+
+    def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
+        if log_delta >= 0.0:
+            return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.ZERO
+        root = invert.solve(self.log_delta, log_delta, 1.0) if log_delta > -np.inf else None
+        if root is None or not np.isfinite(root.upper):
+            answer = LogDelta(-np.inf, -np.inf, -np.inf, False, "closed")
+            return invert.Root(np.inf, np.inf, np.inf, answer), Status.INFINITE_DELTA_ZERO
+        return root, Status.ZERO if root.upper == 0.0 else Status.OK
+
+    def rdp(self, order: Any) -> Any:
+        """Unknown."""
+        return np.full(np.shape(order), np.inf)[()]
+
+
+Option = PairOption | RenyiOption | CurveOption
+
+
+class Evaluator:
+    """Every option of a guarantee under one relation."""
+
+    def __init__(self, guarantee: Guarantee, adjacency: Adjacency, method: str, conversion: str) -> None:
+        self.guarantee, self.adjacency, self.method, self.conversion = guarantee, adjacency, method, conversion
+
+    @cached_property
+    def options(self) -> list[Option]:
+        """At least one; building them refuses an unsupported relation."""
+        return [
+            RenyiOption(option, self.adjacency, self.conversion)
+            if isinstance(option, RenyiBound)
+            else PairOption(option, self.adjacency, self.method)
+            for option in options_of(self.guarantee)
+        ]
+
+    def through(self, curve: invert.Curve) -> Evaluator:
+        """The same guarantee seen through a function of epsilon alone."""
+        other = Evaluator(self.guarantee, self.adjacency, self.method, self.conversion)
+        other.__dict__["options"] = [CurveOption(curve)]
+        return other
+
+    def log_delta(self, epsilon: float) -> LogDelta:
+        """The option with the least upper bound."""
+        return min((option.log_delta(epsilon) for option in self.options), key=lambda a: a.upper)
+
+    def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
+        """The option with the least upper epsilon."""
+        return min((option.epsilon(log_delta) for option in self.options), key=lambda found: found[0].upper)
+
+    def rdp(self, order: Any) -> Any:
+        """The least D_a over options."""
+        return np.min([option.rdp(order) for option in self.options], axis=0)[()]
+
+    @property
+    def proved(self) -> bool:
+        return all(side.proved for option in self.options for side in option.sides)
+
+    @property
+    def log_p_only(self) -> float:
+        """The least delta that is ever reached."""
+        pairs = [max(s.log_p_only for s in o.sides) for o in self.options if isinstance(o, PairOption)]
+        return min(pairs) if pairs else -np.inf
+
+    def engine(self) -> str:
+        """The engine of the first pair option, or the conversion."""
+        for option in self.options:
+            if isinstance(option, PairOption):
+                return auto.select(option.sides[0]).engine if self.method == "auto" else self.method
+        return f"RDP ({self.conversion})"

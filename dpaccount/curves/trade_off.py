@@ -1,0 +1,152 @@
+"""The trade-off function: the dual of a privacy profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpaccount import _check
+from dpaccount.results import Bounds, LogDelta, Status
+
+Curve = Callable[[float], LogDelta]
+ROUNDS = 90
+
+
+class TradeOffFunction:
+    """f(alpha), the least type II error of any test between M(D) and M(D') at type I error alpha.
+
+    ``f(alpha) = sup over real eps of max(0, 1 - delta(eps) - e^eps alpha)`` (DRS19, Proposition 2.12,
+    over all real eps), where delta is the profile of the *larger* direction. For an ordered pair
+    taken "as-written" the profile H(P||Q) gives T(Q||P) by this formula; here P is the null of
+    ``T(P||Q)``, so the curve of the swapped pair is used.
+
+    Guarantee
+    ---------
+    ``lower`` is valid for the profile's upper bound: any eps gives a valid lower bound, the best found is
+    reported. ``upper`` bounds the supremum by concavity in e^eps from four points.
+
+    Examples
+    --------
+    >>> from dpaccount import Gaussian, PrivacyProfile
+    >>> f = PrivacyProfile(Gaussian(1.0)).trade_off()
+    >>> round(f(0.05).estimate, 12)
+    0.740488977159
+    """
+
+    def __init__(self, curve: Curve, *, certified_note: tuple[str, ...] = (), proved: bool = True) -> None:
+        self._curve, self._notes, self._proved = curve, certified_note, proved
+
+    def __call__(self, false_positive_rate: Any) -> Bounds:
+        """f at the given type I errors in [0, 1] (array)."""
+        alpha = _check.reals("TradeOffFunction", "false_positive_rate", false_positive_rate, low=0.0, high=1.0)
+        found = [self._at(float(a)) for a in alpha.ravel()]
+        lower, middle, upper = (np.array([f[i] for f in found]).reshape(alpha.shape)[()] for i in range(3))
+        return Bounds(
+            lower, middle, upper, all(f[3] for f in found), "dual of " + ", ".join(dict.fromkeys(f[4] for f in found)),
+            Status.OK if self._proved else Status.UNPROVED, "lower", notes=self._notes,
+        )
+
+    def inverse(self, false_negative_rate: Any) -> Bounds:
+        """The least alpha with f(alpha) <= beta; for a symmetric profile this is f itself (DRS19, Lemma A.2)."""
+        beta = _check.reals("TradeOffFunction.inverse", "false_negative_rate", false_negative_rate, low=0.0, high=1.0)
+        # T(P||Q)^{-1} = T(Q||P): the dual with the roles of the two errors exchanged
+        found = [self._swapped(float(b)) for b in beta.ravel()]
+        lower, middle, upper = (np.array([f[i] for f in found]).reshape(beta.shape)[()] for i in range(3))
+        return Bounds(lower, middle, upper, all(f[3] for f in found), "dual of the profile", Status.OK, "lower", notes=self._notes)
+
+    def _at(self, alpha: float) -> tuple[float, float, float, bool, str]:
+        return _dual(self._curve, alpha)
+
+    def _swapped(self, beta: float) -> tuple[float, float, float, bool, str]:
+        """sup over eps of e^{-eps}(1 - delta(eps) - beta): the line 1 - delta - e^eps alpha = beta solved for alpha."""
+        return _dual(lambda e: _mirror(self._curve, e), beta)
+
+
+def _mirror(curve: Curve, epsilon: float) -> LogDelta:
+    """The profile of the swapped pair: 1 - e^eps + e^eps delta(-eps)."""
+    inner = curve(-epsilon)
+
+    def turn(value: float) -> float:
+        if epsilon <= 0:
+            return float(np.logaddexp(np.log(-np.expm1(epsilon)) if epsilon < 0 else -np.inf, epsilon + value))
+        gap = -np.expm1(epsilon) + np.exp(epsilon + value)
+        return float(np.log(gap)) if gap > 0 else -np.inf
+
+    low, mid, up = (min(turn(v), 0.0) for v in inner[:3])
+    return LogDelta(low, mid, up, inner.certified, inner.method, inner.condition)
+
+
+def _dual(curve: Curve, alpha: float) -> tuple[float, float, float, bool, str]:
+    """Golden sections in eps for the concave-in-e^eps objective, from a bracket grown around 0."""
+    if alpha == 1.0:
+        return 0.0, 0.0, 0.0, True, "the end point"
+    known: dict[float, LogDelta] = {}
+
+    def gain(epsilon: float) -> float:
+        if epsilon not in known:
+            known[epsilon] = curve(epsilon)
+        return -float(np.expm1(known[epsilon].estimate)) - float(np.exp(epsilon + np.log(alpha))) if alpha > 0 else -float(
+            np.expm1(known[epsilon].estimate)
+        )
+
+    if alpha == 0.0:
+        top = 700.0
+        found = curve(top)
+        low, mid, up = (max(-float(np.expm1(v)), 0.0) for v in (found.upper, found.estimate, found.lower))
+        return low, mid, up, found.certified, found.method
+    best = min(max(-0.5 * np.log(alpha), -1.0), 600.0) if alpha < 0.5 else -0.2
+    step = 0.5
+    left, right = best - step, best + step
+    for _ in range(ROUNDS):
+        if gain(left) > gain(best):
+            best, right, left, step = left, best, left - 2 * step, 2 * step
+        elif gain(right) > gain(best):
+            best, left, right, step = right, best, min(right + 2 * step, 700.0), 2 * step
+        else:
+            break
+        if best <= -700.0 or best >= 700.0:
+            break
+    golden = 0.3819660112501051
+    a, b, m = left, right, best
+    for _ in range(ROUNDS):
+        # a smooth optimum needs half the digits; kinks, which closed forms and lattices have, need all
+        if b - a < (2e-7 if known[m].method == "line" else 4e-15) * max(1.0, abs(m)):
+            break
+        x = m + golden * (b - m) if b - m > m - a else m - golden * (m - a)
+        if gain(x) > gain(m):
+            a, b = (m, b) if x > m else (a, m)
+            m = x
+        elif x > m:
+            b = x
+        else:
+            a = x
+    points = sorted(known, key=lambda e: -gain(e))[:1]
+    lead = known[points[0]]
+    scale = float(np.exp(points[0] + np.log(alpha)))
+    lower = max(-float(np.expm1(lead.upper)) - scale, 0.0)
+    middle = max(-float(np.expm1(lead.estimate)) - scale, 0.0)
+    upper = min(max(_ceiling(known, alpha, a, b), middle), 1.0 - alpha)
+    return lower, middle, upper, all(v.certified for v in known.values()), lead.method
+
+
+def _ceiling(known: dict[float, LogDelta], alpha: float, a: float, b: float) -> float:
+    """An upper bound on the supremum over [a, b]: secants through points outside it, by concavity in e^eps."""
+
+    def top(e: float) -> float:
+        return -float(np.expm1(known[e].lower)) - float(np.exp(e + np.log(alpha)))
+
+    def floor(e: float) -> float:
+        return -float(np.expm1(known[e].upper)) - float(np.exp(e + np.log(alpha)))
+
+    left, right = sorted(e for e in known if e <= a), sorted(e for e in known if e >= b)
+    if len(left) < 2 or len(right) < 2:
+        return 1.0 - alpha
+    ga, gb = np.exp(a), np.exp(b)
+    width = gb - ga
+    e0, e1 = left[-2], left[-1]
+    rise = (top(e1) - floor(e0)) / (np.exp(e1) - np.exp(e0))
+    e2, e3 = right[0], right[1]
+    fall = (top(e2) - floor(e3)) / (np.exp(e3) - np.exp(e2))
+    return float(min(top(e1) + max(rise, 0.0) * width, top(e2) + max(fall, 0.0) * width))

@@ -1,0 +1,111 @@
+"""One big jump, split off exactly.
+
+E = {some L_i > cut} with cut = eps + margin. The margin is chosen so that on E the total loss
+exceeds eps (but for a probability that is bounded), hence
+
+    delta = P(E) - e^eps Q(E) + delta_B + r,   0 <= r <= slack,
+
+where delta_B is the same hockey-stick divergence of the sub-probabilities restricted to all L_i <= cut.
+Without the split the far cluster that the tilt builds from single jumps drowns the answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaccount._log import log1m_exp, log_total
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.pair import DominatingPair, nodes_log_mgf
+
+LOG_LEFT_OVER = -69.0  # the others' sum lies below -margin with probability at most 1e-30
+
+
+class Jump(NamedTuple):
+    """The split at one epsilon: log P(E), log Q(E), log of the slack, and the relative error of the two."""
+
+    cut: float
+    log_p: float
+    log_q: float
+    log_slack: float
+    error: float
+
+    def log_part(self, epsilon: float) -> tuple[float, float]:
+        """log of P(E) - e^eps Q(E) and log of its absolute error."""
+        if self.log_p == -np.inf:
+            return -np.inf, -np.inf
+        second = epsilon + self.log_q
+        gap = min(second - self.log_p, 0.0)
+        size = self.log_p + float(np.log(self.error) if self.error > 0 else -np.inf) + float(np.log1p(np.exp(gap)))
+        return self.log_p + float(log1m_exp(gap)), size
+
+
+def exact_margin(pair: DominatingPair) -> float:
+    """What the other steps' losses can sum to below zero, at worst; inf if unbounded."""
+    low, _ = pair.loss_range
+    if not np.isfinite(low):
+        return np.inf
+    return max(max(step.facts.min_loss for step, _ in pair.terms) - low, 0.0)
+
+
+def margin(pair: DominatingPair) -> tuple[float, float]:
+    """(margin, log probability that it fails): the others' losses sum to at least -margin."""
+    exact, chernoff = exact_margin(pair), _chernoff(pair)
+    return (exact, -np.inf) if exact <= chernoff else (chernoff, LOG_LEFT_OVER)
+
+
+def _chernoff(pair: DominatingPair) -> float:
+    """min over t of [log E_Q e^{-t sum L} + 69]/t, with E_Q e^{-tL} = e^{K(-1-t)}; inf if it cannot be had."""
+    spread = 0.0
+    nodes = []
+    try:
+        for step, count in pair.terms:
+            found = step.nodes(-1.0, 0.0, 0.0)
+            weight = np.exp(found.log_p - found.loss - log_total(found.log_p - found.loss))
+            mean = float(weight @ found.loss)
+            spread += count * float(weight @ (found.loss - mean) ** 2)
+        if not spread > 0.0:
+            return np.inf
+        tilts = np.sqrt(-2 * LOG_LEFT_OVER / spread) * np.array([0.3, 0.55, 1.0, 1.8])
+        total = np.zeros(tilts.shape)
+        for step, count in pair.terms:
+            found = step.nodes(-1.0 - float(tilts[-1]), 0.0, 0.0)
+            shift = found.log_p - found.loss
+            top = log_total(shift)
+            moved = nodes_log_mgf(found._replace(loss=-found.loss, log_p=shift), 0.0, tilts)
+            total += count * (moved + min(top, 0.0))
+            nodes.append(found)
+    except TooManyNodes:
+        return np.inf
+    values = (total - LOG_LEFT_OVER) / tilts
+    return float(max(np.min(values), 0.0))
+
+
+def split(pair: DominatingPair, epsilon: float, distance: tuple[float, float], slack: float = 0.0) -> Jump:
+    """The split at cut = epsilon + slack + margin."""
+    cut = epsilon + slack + distance[0]
+    rate_p, rate_q, error = [], [], 0.0
+    for step, count in pair.terms:
+        tails = step.tails(np.array(cut))
+        rate_p.append(np.log(count) + log_rate(float(tails.p_above)))
+        rate_q.append(np.log(count) + log_rate(float(tails.q_above)))
+        error = max(error, tails.error)
+    log_p, log_q = log_some(log_total(np.array(rate_p))), log_some(log_total(np.array(rate_q)))
+    left = epsilon + log_total(np.array(rate_q)) + distance[1]
+    return Jump(cut, log_p, log_q, left, error + 4e-16)
+
+
+def log_rate(log_probability: float) -> float:
+    """log(-log(1 - p)), which is log p for small p."""
+    if log_probability < -40.0:
+        return log_probability
+    with np.errstate(divide="ignore"):
+        return float(np.log(-log1m_exp(log_probability)))
+
+
+def log_some(log_total: float) -> float:
+    """log(1 - e^{-R}) from log R."""
+    if log_total < -36.0:
+        return log_total
+    return float(log1m_exp(-np.exp(min(log_total, 700.0))))

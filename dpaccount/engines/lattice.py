@@ -1,0 +1,325 @@
+"""The tilted FFT: a certified bracket for every pair, with relative accuracy in the tail.
+
+Each step is put on a lattice twice (`pld`), optimistic and pessimistic. The masses are tilted by e^{cl} with c
+the saddle point, composed by FFT, and untilted inside the sum for delta, so that rounding is relative
+to the answer and not to one. Bounded are: lattice rounding (by the two sides), what falls outside the FFT's
+window (Chernoff), the big jump (`engines.jump`), and rounding of masses, transform and power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount._log import log_total
+from dpaccount.engines.jump import Jump, margin, split
+from dpaccount.engines.line import reflected
+from dpaccount.pair import DominatingPair, Step
+from dpaccount.pld import Grid, PrivacyLossDistribution, discretise
+from dpaccount.results import LogDelta, NumericalFailure
+
+Array = npt.NDArray[np.float64]
+AIM = 1e-4  # relative width of delta at which refinement stops
+SIZES = (2**12, 2**14, 2**16, 2**18, 2**20)
+MAX_POINTS = 2**21
+OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
+ULP = 2.3e-16
+
+
+class _Part(NamedTuple):
+    """One distinct step on the lattice, once per side."""
+
+    optimistic: PrivacyLossDistribution
+    pessimistic: PrivacyLossDistribution
+    count: int
+
+
+def log_delta(pair: DominatingPair, epsilon: float, aim: float = AIM) -> LogDelta:
+    """log delta of a directed pair at any real epsilon, as a certified bracket.
+
+    Refinement stops when upper/lower - 1 <= `aim`, or at 2^20 points: the bracket is then wide but valid.
+    """
+    if epsilon < 0.0:
+        return reflected(log_delta(pair.reversed(), -epsilon, aim), epsilon)
+    distance = margin(pair)
+    _, high = pair.loss_range
+    if distance[0] == np.inf and not np.isfinite(high):
+        distance = (40.0 + epsilon, 0.0)
+    jump = split(pair, epsilon, distance)
+    best: LogDelta | None = None
+    exact = _common_lattice(pair)
+    spread = (min(jump.cut, high) - epsilon) + 1.0
+    for size in SIZES:
+        for _ in range(3):  # until the window is as wide as it must be
+            try:
+                found, need = _bracket(pair, epsilon, jump, size, spread, exact)
+            except _TooFine:
+                found, need = None, spread
+            enough = found is not None or need <= spread
+            spread = need
+            if enough:
+                break
+        if found is None:
+            continue
+        best = found if best is None else _tighter(best, found)
+        if best.upper - best.lower <= aim or (exact and found.upper - found.lower <= 1e-6):
+            break
+    if best is None:
+        raise NumericalFailure("`lattice` found no grid for this pair: its losses span too many scales.")
+    return best
+
+
+class _TooFine(ArithmeticError):
+    """The lattice would need more points than are allowed."""
+
+
+def _tighter(a: LogDelta, b: LogDelta) -> LogDelta:
+    low, up = max(a.lower, b.lower), min(a.upper, b.upper)
+    return b._replace(lower=low, upper=up, estimate=min(max(b.estimate, low), up))
+
+
+def _common_lattice(pair: DominatingPair) -> float | None:
+    """The coarsest step that all lattice losses share if every step has one, else None."""
+    steps = [step.facts.lattice for step, _ in pair.terms]
+    if any(s is None for s in steps):
+        return None
+    widths = [s[1] for s in steps if s is not None]
+    base = min(widths)
+    for divisor in range(1, 33):
+        ratios = [w * divisor / base for w in widths]
+        if all(abs(r - round(r)) <= 1e-12 * r for r in ratios):
+            return base / divisor
+    return None
+
+
+def _grid(step: Step, h: float, cut: float, count: int, exact: bool) -> Grid:
+    """Points from where P has almost no mass below, to the cut or the largest loss."""
+    facts = step.facts
+    offset = facts.lattice[0] if exact and facts.lattice is not None else 0.0
+    high = min(facts.max_loss, cut)
+    low = facts.min_loss
+    floor = -26.0 - np.log(count)
+    if not np.isfinite(low) or float(step.tails(np.array(low + 1e-3 * (high - low))).p_below) < floor:
+        low = _quantile(step, floor, high)
+    first = int(np.floor((low - offset) / h - 1e-9))
+    last = int(np.ceil((high - offset) / h - 1e-9)) if high == facts.max_loss else int(np.floor((high - offset) / h))
+    size = last - first + 1
+    if size > MAX_POINTS:
+        raise _TooFine
+    return Grid(offset, h, first, max(size, 2))
+
+
+def _quantile(step: Step, log_mass: float, high: float) -> float:
+    """A loss below which P has mass at most e^log_mass."""
+    low = min(high, 0.0) - 1.0
+    while float(step.tails(np.array(low)).p_below) > log_mass and low > -1e6:
+        low = 2 * low
+    up = high
+    for _ in range(40):
+        middle = (low + up) / 2
+        if float(step.tails(np.array(middle)).p_below) <= log_mass:
+            low = middle
+        else:
+            up = middle
+    return low
+
+
+def _bracket(
+    pair: DominatingPair, epsilon: float, jump: Jump, size: int, spread: float, exact: float | None
+) -> tuple[LogDelta | None, float]:
+    """One refinement: the bracket at about `size` window points, and the width the window needs."""
+    h = exact if exact else spread / size
+    parts = []
+    top = jump.cut
+    for step, count in pair.terms:
+        grid = _grid(step, h, top, count, bool(exact))
+        parts.append(_Part(*discretise(step, grid, count), count))
+    # the last grid points may lie below the cut: the jump is taken at the common lowest one
+    ends = [float(p.pessimistic.grid.losses()[-1]) for p in parts]
+    tails = [_split_at(pair, end_losses=ends, epsilon=epsilon, jump=jump)]
+    moved = tails[0]
+    upper = _Side([(p.pessimistic, p.count) for p in parts], epsilon)
+    lower = _Side([(p.optimistic, p.count) for p in parts], epsilon)
+    need = max(upper.window, lower.window if np.isfinite(lower.window) else 0.0)
+    length = 1 << int(np.ceil(np.log2(max(need / h, 16.0))))
+    if length > MAX_POINTS:
+        raise _TooFine
+    if not exact and need > 1.5 * spread:
+        return None, need
+    up_value, up_error, tail = upper.value(length)
+    low_value, low_error, _ = lower.value(length)
+    jump_part, jump_error = moved.log_part(epsilon)
+    log_up = log_total(np.array([up_value, up_error, jump_part, jump_error, moved.log_slack]))
+    positive = log_total(np.array([low_value, jump_part]))
+    negative = log_total(np.array([low_error, jump_error]))
+    log_low = positive + float(np.log(-np.expm1(min(negative - positive, 0.0)))) if negative < positive else -np.inf
+    mass = pair.log_p_only
+    log_up, log_low = min(log_up, 0.0), max(log_low, mass)
+    log_tail = log_total(np.array([tail, moved.log_q]))
+    middle = log_low if log_low == -np.inf else (log_up + log_low) / 2
+    if log_low == -np.inf:
+        middle = log_up
+    condition = max(1.0, float(np.exp(min(upper.log_size - log_up, 600.0))))
+    return LogDelta(log_low, middle, log_up, True, "lattice", condition, min(log_tail, 0.0)), need
+
+
+def _split_at(pair: DominatingPair, end_losses: Sequence[float], epsilon: float, jump: Jump) -> Jump:
+    """The jump split with each step's cut at its last grid point (at most the common cut)."""
+    from dpaccount.engines.jump import log_rate, log_some
+
+    rate_p, rate_q, error = [], [], 0.0
+    for (step, count), end in zip(pair.terms, end_losses, strict=True):
+        tails = step.tails(np.array(end))
+        rate_p.append(np.log(count) + log_rate(float(tails.p_above)))
+        rate_q.append(np.log(count) + log_rate(float(tails.q_above)))
+        error = max(error, tails.error)
+    total_q = log_total(np.array(rate_q))
+    slack = jump.log_slack
+    if min(end_losses) < jump.cut:
+        # between its last point and the cut a step's loss need not push the total above epsilon
+        slack = epsilon + total_q if jump.log_slack > -np.inf else jump.log_slack
+    return Jump(jump.cut, log_some(log_total(np.array(rate_p))), log_some(total_q), slack, error + 4e-16)
+
+
+class _Side:
+    """The composition of one side's distributions, tilted at its own saddle point."""
+
+    def __init__(self, parts: list[tuple[PrivacyLossDistribution, int]], epsilon: float) -> None:
+        self.epsilon = epsilon
+        self.h = parts[0][0].grid.step
+        self.parts = [_trimmed(d.grid, d.mass, n) for d, n in parts]
+        self.empty = any(not mass.size for _, mass, _, _ in self.parts)
+        if self.empty:
+            self.window, self.c, self.log_size = 0.0, 1.0, -np.inf
+            return
+        self.c = self._saddle()
+        k, mean, variance = self._cumulants(self.c)
+        self.mean = mean
+        self.log_size = k - self.c * epsilon - float(np.log(self.c) + np.log1p(self.c))
+        self.window = 2 * self._half_width(k, mean, variance)
+
+    def _cumulants(self, c: float) -> tuple[float, float, float]:
+        k = mean = variance = 0.0
+        for _, mass, loss, n in self.parts:
+            w, top = _tilted(mass, loss, c)
+            total = float(w.sum())
+            m = float(w @ loss) / total
+            k += n * (top + float(np.log(total)))
+            mean += n * m
+            variance += n * float(w @ (loss - m) ** 2) / total
+        return k, mean, variance
+
+    def _saddle(self) -> float:
+        low, high = 1e-6, 1.0
+        for _ in range(60):
+            if self._cumulants(high)[1] - self.epsilon - 1 / high - 1 / (high + 1) > 0 or high > 1e7:
+                break
+            low, high = high, 2 * high
+        for _ in range(30):
+            c = float(np.sqrt(low * high))
+            if self._cumulants(c)[1] - self.epsilon - 1 / c - 1 / (c + 1) > 0:
+                high = c
+            else:
+                low = c
+            if high < 1.02 * low:
+                break
+        return high
+
+    def _half_width(self, k: float, mean: float, variance: float) -> float:
+        """w with tilted mass below e^-OUTSIDE beyond mean +- w, by Chernoff over a few tilts."""
+        widths = [0.0]
+        ends = (
+            sum(n * float(loss[0]) for _, _, loss, n in self.parts),
+            sum(n * float(loss[-1]) for _, _, loss, n in self.parts),
+        )
+        scale = float(np.sqrt(2 * OUTSIDE / max(variance, 1e-300)))
+        for sign, end in ((-1.0, ends[0]), (1.0, ends[1])):
+            best = abs(end - mean)
+            tilts = scale * np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0])
+            if sign < 0:
+                tilts = np.concatenate([tilts[tilts < self.c], self.c * np.array([0.3, 0.6, 0.9, 1.0])])
+            for t in tilts:
+                moved = self._cumulants(self.c + sign * float(t))[0] - k
+                best = min(best, (moved + OUTSIDE) / float(t) - sign * mean)
+            widths.append(best)
+        return max(widths) + 2 * self.h
+
+    def value(self, length: int) -> tuple[float, float, float]:
+        """(log delta_B, log of its absolute error, log of Q[L > eps]) of this side, on a window of `length` points."""
+        if self.empty:
+            return -np.inf, -np.inf, -np.inf
+        half = length // 2 + 1
+        log_f = np.zeros(half, dtype=complex)
+        log_scale, shift, base, slip, rough = 0.0, 0, 0.0, 0.0, 0.0
+        eta = 6 * ULP * np.log2(length)
+        for grid, mass, loss, n in self.parts:
+            w, top = _tilted(mass, loss, self.c)
+            total = float(w.sum())
+            w /= total
+            log_scale += n * (top + float(np.log(total)))
+            middle = int(round(float(w @ np.arange(w.size))))
+            shift += n * (grid.first + middle)
+            base += n * grid.offset
+            folded = _fold(w, middle, length)
+            f = np.fft.rfft(folded)
+            with np.errstate(divide="ignore"):
+                log_f += n * np.log(f)
+            # errors relative to |f|^n: of the transform, and of the masses (tilt exponent, sum)
+            slip += n * eta * float(np.sqrt(folded @ folded) * np.sqrt(length))
+            rough += n * ULP * (8.0 + 2 * abs(top) * ULP + float(w @ np.abs(self.c * loss)) + 4.0)
+        with np.errstate(under="ignore", invalid="ignore"):
+            g = np.exp(log_f)
+        g = np.where(np.isfinite(g), g, 0.0)
+        y = np.fft.irfft(g, length)
+        size = np.abs(g)
+        norm = float(np.sqrt(2 * (size @ size)))
+        # ||error of F^n||_1/N by Cauchy-Schwarz, its own rounding, and the inverse transform
+        phase = ULP * (4 + float((size @ np.minimum(np.abs(log_f), 1e6)) / max(float(size.sum()), 1e-300)))
+        entry = (slip * norm + phase * 2 * float(size.sum())) / length + eta * norm / np.sqrt(length)
+        index = np.arange(length)
+        index = np.where(index < length // 2, index, index - length)
+        # the loss of every window point, relative to epsilon
+        gap = self.h * (shift + index) + (base - self.epsilon)
+        keep = gap > 0.0
+        with np.errstate(under="ignore"):
+            decay = np.exp(-self.c * gap[keep])
+            kernel = decay * -np.expm1(-gap[keep])
+            value = float(np.maximum(y[keep], 0.0) @ kernel)
+            tail = float(np.maximum(y[keep], 0.0) @ (decay * np.exp(-np.minimum(gap[keep], 700.0))))
+        place = ULP * (abs(self.h * shift) + abs(base) + self.epsilon) * 4 * (1 + self.c)
+        error = entry * float(kernel.sum()) + value * (rough + place) + 2 * np.exp(-OUTSIDE)
+        error += place * float(decay.sum()) * entry + place * float(np.maximum(y[keep], 0.0) @ decay)
+        outer = log_scale - self.c * self.epsilon
+        with np.errstate(divide="ignore"):
+            return (
+                outer + float(np.log(value)), outer + float(np.log(error)),
+                outer - self.epsilon + float(np.log(tail)),
+            )
+
+
+def _trimmed(grid: Grid, mass: Array, count: int) -> tuple[Grid, Array, Array, int]:
+    """The distribution without leading and trailing zeros."""
+    where = np.flatnonzero(mass)
+    if not where.size:
+        return grid, np.empty(0), np.empty(0), count
+    kept = slice(where[0], where[-1] + 1)
+    return grid._replace(first=grid.first + int(where[0])), mass[kept], grid.losses()[kept], count
+
+
+def _tilted(mass: Array, loss: Array, c: float) -> tuple[Array, float]:
+    """mass e^{cl - top} with its largest term about 1."""
+    with np.errstate(divide="ignore", under="ignore"):
+        exponent = np.log(mass) + c * loss
+        top = float(exponent.max())
+        return np.exp(exponent - top), top
+
+
+def _fold(w: Array, middle: int, length: int) -> Array:
+    """The masses on a circle of `length` points, with index `middle` at 0."""
+    start = (-middle) % length
+    padded = np.zeros(((start + w.size + length - 1) // length) * length)
+    padded[start : start + w.size] = w
+    return np.asarray(padded.reshape(-1, length).sum(axis=0))

@@ -1,0 +1,348 @@
+"""The contour at the saddle point: delta(eps) from K on a vertical line, in a handful of nodes.
+
+After the big jump is split off, with F(z) = K(z) - eps z - log z - log(z+1) and c > 0 its saddle
+point on the real axis,
+
+    delta_B(eps) = (1/pi) * integral over s >= 0 of Re e^{F(c + is)} ds          (ADCKS23)
+
+by the trapezoid rule with step h. Its aliasing is known exactly (Poisson summation) and bounded by
+Chernoff; truncation and the outcome quadrature are estimated, so answers are not certified. If eps
+lies well below the mean loss the contour runs through -1 < c < 0 and delta_B is the mass of the pair plus
+a negative integral. For eps < 0 the swapped pair answers at -eps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount._log import log1m_exp, log_total
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.jump import Jump, margin, split
+from dpaccount.pair import DominatingPair
+from dpaccount.results import LogDelta
+
+Array = npt.NDArray[np.float64]
+AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
+VOUCH = 1e-7  # a larger estimated relative error is not an answer
+MAX_LINE = 6000
+ULP = 2.3e-16
+
+
+class CannotVouch(ArithmeticError):
+    """The contour cannot estimate its own error here; the message says why."""
+
+
+@dataclass
+class _Term:
+    """One distinct step: count, normalised nodes with a weight, and the log of its mass below the cut."""
+
+    count: int
+    loss: Array
+    weight: Array
+    log_mass: float
+    error: float
+
+
+class _Axis:
+    """K and its first two derivatives on the real axis, from nodes valid for tilts in [low, high]."""
+
+    def __init__(self, pair: DominatingPair, low: float, high: float, rate: float, cut: float) -> None:
+        self.low, self.high, self.rate = low, high, rate
+        self.terms: list[_Term] = []
+        for step, count in pair.terms:
+            nodes = step.nodes(low, high, rate, upper=cut)
+            if not nodes.loss.size:
+                raise CannotVouch("no mass below the cut")
+            below = float(step.tails(np.array(cut)).p_below) if cut < np.inf else float(log1m_exp(step.facts.log_p_only))
+            weight = np.exp(nodes.log_p - log_total(nodes.log_p))
+            self.terms.append(_Term(count, nodes.loss, weight, below, nodes.error))
+        self.log_mass = sum(t.count * t.log_mass for t in self.terms)
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
+        k = mean = variance = 0.0
+        for t in self.terms:
+            with np.errstate(over="ignore"):
+                growth = np.expm1(c * t.loss)
+            if not growth.max() < 1e280:
+                raise CannotVouch("the tilt overflows")
+            total = float(t.weight @ growth)
+            tilted = t.weight * (1.0 + growth)
+            m = float(tilted @ t.loss) / (1.0 + total)
+            v = float(tilted @ (t.loss - m) ** 2) / (1.0 + total)
+            k += t.count * float(np.log1p(total))
+            mean += t.count * m
+            variance += t.count * v
+        return k, mean, variance
+
+    def rounding(self, c: float) -> float:
+        """Estimated absolute error of K(c) - K(0)."""
+        total = 0.0
+        for t in self.terms:
+            moved = float(t.weight @ np.abs(np.expm1(c * t.loss)))
+            total += t.count * (16 * ULP + t.error) * min(moved, 4.0)
+        return total
+
+
+class Contour:
+    """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
+
+    def __init__(self, pair: DominatingPair, epsilon: float, distance: tuple[float, float]) -> None:
+        self.epsilon = epsilon
+        self.jump: Jump = split(pair, epsilon, distance)
+        try:
+            self._build(pair)
+        except TooManyNodes as error:
+            raise CannotVouch(str(error)) from error
+
+    def _build(self, pair: DominatingPair) -> None:
+        eps, cut = self.epsilon, self.jump.cut
+        axis, c, middle = _saddle(pair, eps, cut)
+        k, _, variance = axis.cumulants(c)
+        spread = np.sqrt(variance)
+        if not spread > 0.0:
+            raise CannotVouch("the privacy loss is constant below the cut")
+        self.log_scale = axis.log_mass + k - c * eps
+        # size of the integral by the saddle-point approximation
+        bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
+        rough = self.log_scale - float(np.log(abs(c * (c + 1)))) - 0.5 * float(np.log(2 * np.pi * bend))
+        if middle and rough - axis.log_mass < -745.0:
+            self._mass_only(axis)
+            return
+        period, self.log_alias = _period(axis, c, eps, rough, middle, spread)
+        axis, reach = _reach(pair, axis, c, spread, cut)
+        step = 2 * np.pi / period
+        count = int(np.ceil(reach / step)) + 1
+        if count > MAX_LINE:
+            raise CannotVouch(f"the line needs {count} nodes")
+        s = step * np.arange(count + 1)
+        log_phi, slip = _phi(axis, c, s)
+        size = np.exp(np.real(log_phi)) / np.abs((c + 1j * s) * (c + 1 + 1j * s))
+        self.c, self.s, self.step, self.middle = c, s, step, middle
+        self.log_phi, self.size, self.log_mass = log_phi, size, axis.log_mass
+        ends = float(size[-3:].max()) * (1 + count / 4)
+        line = axis.rounding(c) + ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
+        self.slip = ends + float(size @ slip) + line * float(size.sum())
+
+    def _mass_only(self, axis: _Axis) -> None:
+        self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
+        self.log_phi, self.size = np.full(1, -np.inf + 0j), np.zeros(1)
+        self.log_mass, self.slip, self.log_alias = axis.log_mass, 0.0, -np.inf
+
+    def at(self, epsilon: float) -> tuple[float, float, float, float]:
+        """(log delta, relative error, condition, log of e^eps Q[L > eps]) at an epsilon near the contour's own."""
+        shift = epsilon - self.epsilon
+        z = self.c + 1j * self.s
+        wave = np.exp(self.log_phi - 1j * self.s * epsilon)
+        wave[0] /= 2
+        scale = self.step / np.pi
+        log_scale = self.log_scale - self.c * shift
+        value = scale * float(np.real(wave @ (1 / (z * (z + 1)))))
+        slope = scale * float(np.real(wave @ (1 / (z + 1))))
+        absolute = scale * (self.slip + 2 * ULP * float(self.size.sum()) * (1 + float(np.abs(self.s[-1] * epsilon))))
+        log_jump, log_jump_error = self.jump.log_part(epsilon)
+        parts = [log_jump, log_scale + _log(abs(value))]
+        signs = [1.0, 1.0 if value > 0 else -1.0]
+        if self.middle:
+            parts.append(self.log_mass)
+            signs.append(1.0)
+        top = max(parts)
+        total = sum(sign * float(np.exp(p - top)) for p, sign in zip(parts, signs, strict=True))
+        error = float(np.exp(log_scale - top)) * absolute
+        error += float(np.exp(log_jump_error - top)) + float(np.exp(min(self.jump.log_slack - top, 0.0)))
+        error += float(np.exp(min(self.log_alias - self.c * shift * 0 - top, 0.0)))
+        if self.middle:
+            error += ULP * (4 + abs(self.log_mass))
+        if not total > 0.0 or not error < total:
+            raise CannotVouch("the digits cancel")
+        condition = float(np.exp(log_scale - top)) * scale * float(self.size.sum()) / total
+        log_tail = top + _log(
+            float(np.exp(log_scale - top)) * slope + float(np.exp(min(epsilon + self.jump.log_q - top, 700.0)))
+        )
+        return top + float(np.log(total)), error / total, max(condition, 1.0), log_tail
+
+
+def _log(x: float) -> float:
+    return float(np.log(x)) if x > 0 else -np.inf
+
+
+def _phi(axis: _Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Array]:
+    """log E[e^{(c+is)L}]/E[e^{cL}] of the composition, and its estimated error at every s.
+
+    phi - 1 = sum p (-2 sin^2(sL/2) + i sin sL) keeps the error of T log phi at T * ulp * |phi - 1|.
+    """
+    log_phi = np.zeros(s.shape, dtype=complex)
+    slip = np.zeros(s.shape)
+    for t in axis.terms:
+        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
+        tilted = tilted / tilted.sum()
+        tan = np.tan(np.multiply.outer(s / 2, t.loss))  # sin^2 and sin cos from one fast function
+        shrink = tan / (1.0 + tan * tan)
+        real, imag = -2 * ((shrink * tan) @ tilted), 2 * (shrink @ tilted)
+        # numpy's complex log1p loses the relative accuracy of the modulus
+        log_phi.real += t.count * 0.5 * np.log1p(2 * real + real * real + imag * imag)
+        log_phi.imag += t.count * np.arctan2(imag, 1 + real)
+        slip += t.count * (8 * ULP + t.error) * np.sqrt(-2 * real)
+    return log_phi, slip
+
+
+def _reach(pair: DominatingPair, axis: _Axis, c: float, spread: float, cut: float) -> tuple[_Axis, float]:
+    """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
+    start = float(np.sqrt(2 * AIM) / spread)
+    base = np.log(abs(c * (c + 1)))
+    for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
+        points = start * widen * _PROBES
+        if axis.rate < points[-1]:
+            axis = _Axis(pair, axis.low, axis.high, float(points[-1]), cut)
+        log_phi, _ = _phi(axis, c, points)
+        fall = np.real(log_phi) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
+        fallen = fall < -AIM
+        for i in range(points.size - 2):
+            if fallen[i:].all():
+                return axis, float(points[i])
+    raise CannotVouch("the characteristic function does not decay: too few samples, or atoms")
+
+
+_PROBES = np.array([0.85, 1.0, 1.2, 1.45, 1.8, 2.2, 2.6])
+
+
+def _saddle(pair: DominatingPair, epsilon: float, cut: float) -> tuple[_Axis, float, bool]:
+    """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
+    axis = _Axis(pair, 0.0, 0.0, 0.0, cut)
+    _, mean, variance = axis.cumulants(0.0)
+    spread = float(np.sqrt(max(variance, 1e-300)))
+    rate = float(2.6 * np.sqrt(2 * AIM) / spread)
+    if mean - epsilon > 1.5 * spread + 1.0:
+        axis = _Axis(pair, -1.0, 0.0, rate, cut)
+        return axis, _root(axis, epsilon, -1.0 + 1e-9, -1e-9), True
+    gap = (epsilon - mean) / spread
+    guess = (gap + np.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
+    high = 1.3 * guess
+    for _ in range(30):
+        axis = _Axis(pair, 0.0, high, rate, cut)
+        _, mean, _ = axis.cumulants(high)
+        if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
+            return axis, _root(axis, epsilon, 1e-9 * high, high), False
+        high *= 1.9
+        if high > 1e7:
+            break
+    raise CannotVouch("epsilon is at the edge of what the loss can reach")
+
+
+def _root(axis: _Axis, epsilon: float, low: float, high: float) -> float:
+    """Zero of F'(c) = K'(c) - eps - 1/c - 1/(c+1), increasing on each strip: Newton kept inside a bracket."""
+    c = 0.8 * high if low >= 0 else -0.5
+    for _ in range(60):
+        _, mean, variance = axis.cumulants(c)
+        value = mean - epsilon - 1 / c - 1 / (c + 1)
+        if value > 0:
+            high = c
+        else:
+            low = c
+        slope = variance + 1 / c**2 + 1 / (c + 1) ** 2
+        move = -value / slope
+        new = c + move
+        if not low < new < high:
+            new = (low + high) / 2
+        if abs(new - c) <= 1e-4 * min(abs(c), abs(c + 1)) + 0.0:
+            return new
+        c = new
+    return c
+
+
+def _period(
+    axis: _Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float
+) -> tuple[float, float]:
+    """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and the log of the aliasing bound.
+
+    Right of the line: e^{K(c') - c' eps - P (c' - c)} kappa(c') for any c' > c, kappa = c^c/(1+c)^{1+c}.
+    Left: e^{-cP}. In the middle strip both sides decay, like e^{-|c|P} and e^{eps-(1+c)P}.
+    """
+    goal = rough - AIM
+    if middle:
+        period = max(-goal / abs(c), (epsilon - goal) / (1 + c))
+        return float(period), float(goal + np.log(2.0))
+    left = max(-goal, AIM) / c
+    best = np.inf
+    for width in (0.5, 1.0, 2.0, 4.0):
+        d = c + width / spread
+        if d > axis.high * 1.0001 and width > 0.5:
+            # nodes are only known to be right up to axis.high; a little beyond they are still fine
+            if d > axis.high * 1.3:
+                break
+        k, _, _ = axis.cumulants(d)
+        bound = axis.log_mass + k - d * epsilon + d * np.log(d) - (1 + d) * np.log1p(d)
+        best = min(best, (bound - goal) / (d - c))
+    if not np.isfinite(best):
+        raise CannotVouch("no tilt bounds the aliasing")
+    return float(max(left, best, 8.0 * spread)), float(goal + np.log(2.0))
+
+
+def approximate_epsilon(pair: DominatingPair, log_delta: float) -> float:
+    """Where the saddle-point approximation of log delta crosses `log_delta`: a first guess, no more."""
+    axis = _Axis(pair, 0.0, 0.0, 0.0, np.inf)
+    _, mean, variance = axis.cumulants(0.0)
+    spread = float(np.sqrt(max(variance, 1e-300)))
+    c = max(float(np.sqrt(-2 * log_delta)), 1.0) / spread
+    axis = _Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
+
+    def at(c: float) -> tuple[float, float]:
+        k, mean, variance = axis.cumulants(c)
+        epsilon = mean - 1 / c - 1 / (c + 1)
+        bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
+        return axis.log_mass + k - c * epsilon - float(np.log(c * (c + 1)) + 0.5 * np.log(2 * np.pi * bend)), epsilon
+
+    low, high = 1e-4 * c, 1.5 * c
+    for _ in range(14):
+        middle = float(np.sqrt(low * high))
+        if at(middle)[0] > log_delta:
+            low = middle
+        else:
+            high = middle
+    return max(at(high)[1], 1e-9)
+
+
+def contour(pair: DominatingPair, epsilon: float) -> Contour:
+    """The contour at `epsilon` >= 0: without a cut where it is well conditioned, else with the jump split off."""
+    failure = CannotVouch("epsilon lies above every loss")
+    try:
+        plain = Contour(pair, epsilon, (np.inf, -np.inf))
+        if plain.at(epsilon)[2] < 30.0:
+            return plain
+    except CannotVouch as error:
+        failure = error
+    distance = margin(pair)
+    if distance[0] == np.inf:
+        raise failure
+    return Contour(pair, epsilon, distance)
+
+
+def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
+    """log delta of a directed pair at any real epsilon, with an estimated error; raises `CannotVouch`."""
+    if epsilon < 0.0:
+        return reflected(log_delta(pair.reversed(), -epsilon), epsilon)
+    return answer(contour(pair, epsilon), epsilon)
+
+
+def answer(line: Contour, epsilon: float) -> LogDelta:
+    """What a contour says at `epsilon`, as a bracket of three estimated errors each side; raises `CannotVouch`."""
+    value, error, condition, log_tail = line.at(epsilon)
+    if not error <= VOUCH:
+        raise CannotVouch(f"the estimated relative error is {error:.1e}")
+    error *= 3.0
+    low, up = value + float(np.log1p(-error)), min(value + float(np.log1p(error)), 0.0)
+    return LogDelta(low, min(value, 0.0), up, False, "line", condition, log_tail - epsilon)
+
+
+def reflected(inner: LogDelta, epsilon: float) -> LogDelta:
+    """delta(eps) = 1 - e^eps + e^eps delta'(-eps) for eps < 0, from the swapped pair's answer at -eps.
+
+    Its Q[L > eps] is 1 - P'[L' >= -eps], with P' tail = delta' + e^{-eps} Q' tail.
+    """
+    edge = float(np.log(-np.expm1(epsilon)))
+    low, mid, up = (min(float(np.logaddexp(edge, epsilon + value)), 0.0) for value in inner[:3])
+    above = float(np.logaddexp(inner.estimate, inner.log_tail - epsilon))
+    return LogDelta(low, mid, up, inner.certified, inner.method, inner.condition, float(log1m_exp(min(above, 0.0))))

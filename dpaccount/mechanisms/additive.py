@@ -1,0 +1,201 @@
+"""Additive noise: one density, shifted. It also gives mixtures of shifts, for sampling and for groups."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount._quadrature import Density
+from dpaccount.adjacency import Adjacency, parse, unsupported
+from dpaccount.mechanisms.atomic import atom_tails
+from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, quadrature_log_mgf
+
+Array = npt.NDArray[np.float64]
+
+
+class AdditiveStep(Step):
+    """A release f(D) + noise, in units in which the sensitivity of f is 1."""
+
+    @abstractmethod
+    def noise_log_density(self, x: Array) -> Array:
+        """log density (or log probability) of the noise at x."""
+
+    @abstractmethod
+    def noise_log_tails(self, x: Array) -> tuple[Array, Array]:
+        """log P[noise > x] and log P[noise <= x]."""
+
+    @property
+    @abstractmethod
+    def noise_scale(self) -> float:
+        """The noise's own width in units of the sensitivity."""
+
+    @property
+    @abstractmethod
+    def noise_kind(self) -> str:
+        """"smooth", "cusp" (a kink at 0, exponential tails) or "lattice"."""
+
+    @abstractmethod
+    def noise_support(self) -> Array | None:
+        """For lattice noise its points, cut where the probability falls below e^-800; None otherwise."""
+
+    @property
+    @abstractmethod
+    def noise_slope(self) -> float:
+        """Largest change of the log density over a unit shift per unit of x (0 if bounded by a constant)."""
+
+    @abstractmethod
+    def scaled(self, factor: int) -> AdditiveStep:
+        """The same noise on a function whose sensitivity is `factor` times as large."""
+
+
+Weights = tuple[tuple[int, float], ...]
+
+
+@final
+@dataclass(frozen=True)
+class AdditiveMixture(Step):
+    """P = sum of p-weights times the noise shifted, Q likewise: sampled groups and exchanges.
+
+    P's shifts are >= 0 and Q's are <= 0, so for log-concave noise the loss increases in x.
+
+    Parameters
+    ----------
+    base : AdditiveStep
+    p_weights, q_weights : tuple of (shift, probability)
+        Shifts in units of the sensitivity; probabilities sum to 1.
+    proved : bool
+        Whether the pair is proved to dominate the mechanism it stands for.
+    """
+
+    base: AdditiveStep
+    p_weights: Weights
+    q_weights: Weights
+    proved: bool = True
+
+    def _log_mix(self, weights: Weights, x: Array) -> Array:
+        rows = [np.log(w) + self.base.noise_log_density(x - s) for s, w in weights if w > 0]
+        return np.asarray(reduce(np.logaddexp, rows))
+
+    def _evaluate(self, x: Array) -> tuple[Array, Array]:
+        log_p = self._log_mix(self.p_weights, x)
+        return log_p - self._log_mix(self.q_weights, x), log_p
+
+    def _loss(self, x: Array) -> Array:
+        return self._evaluate(x)[0]
+
+    @property
+    def _span(self) -> tuple[int, int]:
+        return min(s for s, _ in self.q_weights), max(s for s, _ in self.p_weights)
+
+    @property
+    def facts(self) -> Facts:
+        kind = self.base.noise_kind
+        if kind == "lattice":
+            loss, _ = self.atoms()
+            return Facts(min_loss=float(loss.min()), max_loss=float(loss.max()), proved=self.proved)
+        if kind == "cusp":
+            low, high = self._span
+            ends = self._loss(np.array([low - 1.0, high + 1.0]))
+            return Facts(min_loss=float(ends[0]), max_loss=float(ends[1]), proved=self.proved)
+        shift_free_p = sum(w for s, w in self.p_weights if s == 0)
+        shift_free_q = sum(w for s, w in self.q_weights if s == 0)
+        low_loss = np.log(shift_free_p) if len(self.q_weights) == 1 and shift_free_p > 0 else -np.inf
+        high_loss = -np.log(shift_free_q) if len(self.p_weights) == 1 and shift_free_q > 0 else np.inf
+        return Facts(min_loss=float(low_loss), max_loss=float(high_loss), smooth=True, proved=self.proved)
+
+    def _table(self) -> tuple[Array, Array]:
+        low, high = self._span
+        reach = 45.0 * self.base.noise_scale if self.base.noise_kind == "smooth" else 0.0
+        x = np.linspace(low - reach, high + reach, 4097)
+        return x, self._loss(x)
+
+    def _inverse(self, loss: Any) -> Array:
+        """x with L(x) = loss by bisection from a table; beyond the table the nearest end of it."""
+        target = np.asarray(loss, dtype=float)
+        x, table = self._table()
+        table = np.maximum.accumulate(table)
+        place = np.clip(np.searchsorted(table, target), 1, x.size - 1)
+        low, high = x[place - 1], x[place]
+        for _ in range(46):
+            middle = (low + high) / 2
+            below = self._loss(middle) <= target
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.where(target < table[0], -np.inf, np.where(target >= table[-1], np.inf, (low + high) / 2))
+
+    def _log_tails(self, weights: Weights, x: Array) -> tuple[Array, Array]:
+        pairs = [(np.log(w), *self.base.noise_log_tails(x - s)) for s, w in weights if w > 0]
+        above = reduce(np.logaddexp, [w + a for w, a, _ in pairs])
+        below = reduce(np.logaddexp, [w + b for w, _, b in pairs])
+        return np.asarray(above), np.asarray(below)
+
+    def tails(self, loss: Any) -> Tails:
+        if self.base.noise_kind == "lattice":
+            from_atoms, log_p = self.atoms()
+            return atom_tails(from_atoms, log_p, log_p - from_atoms, -np.inf, -np.inf, loss)
+        x = self._inverse(loss)
+        p_above, p_below = self._log_tails(self.p_weights, x)
+        q_above, q_below = self._log_tails(self.q_weights, x)
+        return Tails(p_above, p_below, q_above, q_below, 1e-13)
+
+    def atoms(self) -> tuple[Array, Array]:
+        kind = self.base.noise_kind
+        if kind == "lattice":
+            support = self.base.noise_support()
+            assert support is not None
+            low, high = self._span
+            step = float(support[1] - support[0]) if support.size > 1 else 1.0
+            first, last = round((support[0] + low) / step), round((support[-1] + high) / step)
+            x = np.arange(first, last + 1) * step
+            log_p, log_q = self._log_mix(self.p_weights, x), self._log_mix(self.q_weights, x)
+            return log_p - log_q, log_p
+        if kind == "cusp":
+            low, high = self._span
+            ends = np.array([float(low), float(high)])
+            above, below = self._log_tails(self.p_weights, ends)
+            return self._loss(ends), np.array([below[0], above[1]])
+        return np.empty(0), np.empty(0)
+
+    def density(self) -> Density | None:
+        kind = self.base.noise_kind
+        if kind == "lattice":
+            return None
+        low, high = self._span
+        scale = self.base.noise_scale
+        span = high - low
+
+        def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
+            if kind == "cusp":
+                return float(low), float(high)
+            reach = 10.6 * scale
+            return low + min(0.0, 1.0 + low_tilt) * span - reach, high + max(0.0, 1.0 + high_tilt) * span + reach
+
+        return Density(
+            evaluate=self._evaluate,
+            inverse=lambda loss: float(self._inverse(loss)),
+            window=window,
+            scale=scale,
+            breaks=tuple(float(s) for s in range(low, high + 1)) if kind == "cusp" else (),
+        )
+
+    def log_delta(self, epsilon: Any) -> Any | None:
+        return None
+
+    def step_log_mgf(self, z: Any) -> Any:
+        return quadrature_log_mgf(self, z)
+
+    def reversed(self) -> Step:
+        return Reversed(self)
+
+    def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
+        relation = parse("AdditiveMixture.under", adjacency)
+        exchanged = any(shift for shift, _ in self.q_weights)
+        if relation is Adjacency.AS_WRITTEN or (exchanged and relation is Adjacency.REPLACE_ONE):
+            return (self,)
+        if not exchanged and relation is not Adjacency.REPLACE_ONE:
+            return (self, Reversed(self))
+        unsupported(repr(self), relation, "its shifts describe another relation.")

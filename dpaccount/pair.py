@@ -1,0 +1,353 @@
+"""Dominating pairs: one privacy loss, K(z) = log E_P[e^{zL}], and the algebra on it.
+
+An ordered pair (P, Q) has the privacy loss L = log dP/dQ. Composition adds K, swapping the pair
+is K(-1-z), and every curve is read off K. A `Step` is one release: besides K it knows its tails,
+so that it can be sampled and put on a lattice. A `Composition` is a sum of steps with counts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount import _check
+from dpaccount._log import log1m_exp, log_diff, log_total
+from dpaccount._quadrature import Density, Nodes, density_nodes
+from dpaccount.adjacency import Adjacency, parse, unsupported
+
+Array = npt.NDArray[np.float64]
+MAX_COUNT = 10**12
+
+
+class Facts(NamedTuple):
+    """What engines need to know about one step.
+
+    log_p_only = log P{q = 0} and log_q_only = log Q{p = 0} are the masses at loss +inf and -inf;
+    (min_loss, max_loss) holds all other losses; `lattice` = (offset, step) if every loss is
+    offset + k step; `smooth` if the loss has a density and no atoms; `proved` if the pair is
+    known to dominate its mechanism.
+    """
+
+    log_p_only: float = -np.inf
+    log_q_only: float = -np.inf
+    min_loss: float = -np.inf
+    max_loss: float = np.inf
+    lattice: tuple[float, float] | None = None
+    smooth: bool = False
+    proved: bool = True
+
+
+class Tails(NamedTuple):
+    """log P[L > l], log P[L <= l], log Q[L > l], log Q[L <= l]; the loss +inf counts as above, -inf as below.
+
+    At an atom either convention may be used, if it is the same for P and Q. `error` bounds the
+    relative error of each probability.
+    """
+
+    p_above: Any
+    p_below: Any
+    q_above: Any
+    q_below: Any
+    error: float = 1e-14
+
+
+class Guarantee(ABC):  # noqa: B024
+    """What is known about a mechanism's privacy: a `DominatingPair`, a `RenyiBound`, or a `BestOf`."""
+
+
+class DominatingPair(Guarantee):
+    """An ordered pair (P, Q) that dominates a mechanism: E_gamma(M(D)||M(D')) <= E_gamma(P||Q) for all gamma >= 0.
+
+    Composition of pairs is again a dominating pair, also for adaptively chosen mechanisms
+    (ZDW22, Theorem 10). Expressions are frozen and hashable; ``pair + pair`` and ``count * pair`` compose.
+    """
+
+    @property
+    @abstractmethod
+    def terms(self) -> tuple[tuple[Step, int], ...]:
+        """The distinct steps with their counts."""
+
+    @abstractmethod
+    def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
+        """The one or two directed pairs that the relation needs; raises `UnsupportedAdjacency` otherwise."""
+
+    @abstractmethod
+    def reversed(self) -> DominatingPair:
+        """The swapped pair (Q, P), whose K is K(-1-z)."""
+
+    @final
+    def log_mgf(self, z: Any) -> Any:
+        """K(z) = log of the integral of p^{z+1} q^{-z} over {p, q > 0}; any branch of the logarithm.
+
+        Parameters
+        ----------
+        z : complex or array
+            Any point of the plane where the integral converges.
+
+        Returns
+        -------
+        complex or array
+            Real for real input. ``K(0) = log(1 - P{q = 0})`` and ``K(-1) = log(1 - Q{p = 0})``.
+        """
+        z = np.asarray(z)
+        kind = complex if np.iscomplexobj(z) else float
+        total = np.zeros(z.shape, dtype=kind)
+        for step, times in self.terms:
+            total = total + times * step.step_log_mgf(z.astype(kind))
+        return total[()]
+
+    @final
+    def __add__(self, other: object) -> DominatingPair:
+        if not isinstance(other, DominatingPair):
+            return NotImplemented
+        return compose(self.terms + other.terms)
+
+    @final
+    def __mul__(self, times: object) -> DominatingPair:
+        if isinstance(times, Guarantee):
+            return NotImplemented
+        number = _check.count(
+            "Composition", "count", times, maximum=MAX_COUNT, hint="A composition repeats a step a whole number of times."
+        )
+        return compose((step, count * number) for step, count in self.terms)
+
+    __rmul__ = __mul__
+
+    @property
+    def log_p_only(self) -> float:
+        """log P{L = inf} of the whole composition."""
+        return float(log1m_exp(sum(n * float(log1m_exp(s.facts.log_p_only)) for s, n in self.terms)))
+
+    @property
+    def proved(self) -> bool:
+        """Whether every step's pair is proved to dominate its mechanism."""
+        return all(step.facts.proved for step, _ in self.terms)
+
+    @property
+    def loss_range(self) -> tuple[float, float]:
+        """The least and largest finite privacy loss the composition can show (infinite where unbounded)."""
+        low = sum(n * s.facts.min_loss for s, n in self.terms)
+        high = sum(n * s.facts.max_loss for s, n in self.terms)
+        return float(low), float(high)
+
+
+class Step(DominatingPair):
+    """One release. Subclasses are frozen dataclasses that supply formulas; nothing else is overridden."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Masses at infinity, range, lattice, smoothness."""
+
+    @abstractmethod
+    def tails(self, loss: Any) -> Tails:
+        """The four tails of the privacy loss at `loss` (array), in logs."""
+
+    @abstractmethod
+    def atoms(self) -> tuple[Array, Array]:
+        """(loss, log P-mass) of the atoms with a finite loss; empty arrays if there are none."""
+
+    @abstractmethod
+    def density(self) -> Density | None:
+        """The continuous part, or None."""
+
+    @abstractmethod
+    def log_delta(self, epsilon: Any) -> Any | None:
+        """log of the hockey-stick divergence at real epsilon in closed form, or None."""
+
+    @abstractmethod
+    def step_log_mgf(self, z: Any) -> Any:
+        """K(z) of this one step; `quadrature_log_mgf` serves every step without a formula."""
+
+    @property
+    @final
+    def terms(self) -> tuple[tuple[Step, int], ...]:
+        return ((self, 1),)
+
+    def reversed_log_delta(self, epsilon: Any) -> Any | None:
+        """`log_delta` of the swapped pair, for steps that have it in closed form."""
+        return None
+
+    @property
+    def alternatives(self) -> tuple[Guarantee, ...]:
+        """Other valid guarantees for the same release (bounded range gives zCDP as well)."""
+        return ()
+
+    @final
+    def nodes(
+        self, low_tilt: float, high_tilt: float, rate: float, lower: float = -np.inf, upper: float = np.inf
+    ) -> Nodes:
+        """Nodes for E_P[e^{zL}; lower < L <= upper] with low_tilt <= Re z <= high_tilt, |Im z| <= rate."""
+        loss, log_p = self.atoms()
+        keep = (loss > lower) & (loss <= upper)
+        loss, log_p = loss[keep], log_p[keep]
+        density = self.density()
+        if density is None:
+            return Nodes(loss, log_p, 2e-16)
+        smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
+        if not loss.size:
+            return smooth
+        return Nodes(np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p]), smooth.error)
+
+
+def quadrature_log_mgf(step: Step, z: Any) -> Any:
+    """K(z) from the step's nodes, in the form log(mass) + log1p(sum p expm1(zl)), exact at z = 0 and z = -1."""
+    z = np.asarray(z)
+    real = np.real(z)
+    low, high = min(0.0, float(real.min(initial=0.0))), max(0.0, float(real.max(initial=0.0)))
+    rate = float(np.abs(np.imag(z)).max(initial=0.0)) if np.iscomplexobj(z) else 0.0
+    return nodes_log_mgf(step.nodes(low, high, rate), log_finite_mass(step), z)
+
+
+def log_finite_mass(step: Step) -> float:
+    """log P{L < inf}."""
+    return float(log1m_exp(step.facts.log_p_only))
+
+
+def nodes_log_mgf(nodes: Nodes, log_mass: float, z: Any) -> Any:
+    """log_mass + log E[e^{zL}] under the normalised nodes; log1p(sum p expm1) near z = 0, scaled sums elsewhere."""
+    z = np.asarray(z)
+    weight = nodes.log_p - log_total(nodes.log_p)
+    turn = np.multiply.outer(z, nodes.loss)
+    near = np.abs(turn).max(axis=-1, initial=0.0) < 30.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        small = _log1p(np.expm1(turn) @ np.exp(weight))
+        shifted = turn + weight
+        peak = np.max(np.real(shifted), axis=-1, initial=-np.inf)
+        large = peak + np.log(np.exp(shifted - peak[..., None]).sum(axis=-1))
+    return (log_mass + np.where(near, small, large))[()]
+
+
+def _log1p(x: Any) -> Any:
+    """log(1 + x); numpy's own loses the modulus of a complex argument near 0."""
+    if not np.iscomplexobj(x):
+        return np.log1p(x)
+    a, b = np.real(x), np.imag(x)
+    return 0.5 * np.log1p(2 * a + a * a + b * b) + 1j * np.arctan2(b, 1 + a)
+
+
+@final
+@dataclass(frozen=True)
+class Reversed(Step):
+    """The swapped pair of a step: P and Q exchange roles, L becomes -L. Build it with ``step.reversed()``."""
+
+    step: Step
+
+    @property
+    def facts(self) -> Facts:
+        inner = self.step.facts
+        lattice = None if inner.lattice is None else (-inner.lattice[0], inner.lattice[1])
+        return Facts(
+            inner.log_q_only, inner.log_p_only, -inner.max_loss, -inner.min_loss, lattice, inner.smooth, inner.proved
+        )
+
+    def tails(self, loss: Any) -> Tails:
+        inner = self.step.tails(-np.asarray(loss, dtype=float))
+        return Tails(inner.q_below, inner.q_above, inner.p_below, inner.p_above, inner.error)
+
+    def atoms(self) -> tuple[Array, Array]:
+        loss, log_p = self.step.atoms()
+        return -loss, log_p - loss
+
+    def density(self) -> Density | None:
+        inner = self.step.density()
+        if inner is None:
+            return None
+        return Density(
+            evaluate=lambda y: _swap(*inner.evaluate(-y)),
+            inverse=lambda loss: -inner.inverse(-loss),
+            window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
+            scale=inner.scale,
+            breaks=tuple(-b for b in reversed(inner.breaks)),
+        )
+
+    def log_delta(self, epsilon: Any) -> Any | None:
+        """By reflection: E_gamma(Q||P) = 1 - gamma + gamma E_{1/gamma}(P||Q)."""
+        epsilon = np.asarray(epsilon, dtype=float)
+        direct = self.step.reversed_log_delta(epsilon)
+        if direct is not None or np.any(epsilon > 0):
+            return direct  # the reflection cancels for epsilon > 0
+        inner = self.step.log_delta(-epsilon)
+        if inner is None:
+            return None
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(np.log(-np.expm1(epsilon)), epsilon + inner)
+
+    def step_log_mgf(self, z: Any) -> Any:
+        return self.step.step_log_mgf(-1.0 - np.asarray(z))
+
+    def reversed(self) -> Step:
+        return self.step
+
+    def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
+        relation = parse("Reversed.under", adjacency)
+        if relation is Adjacency.AS_WRITTEN:
+            return (self,)
+        unsupported(
+            repr(self), relation, "a reversed pair is one direction already; use adjacency='as-written', or reverse nothing."
+        )
+
+
+def _swap(loss: Array, log_p: Array) -> tuple[Array, Array]:
+    return -loss, log_p - loss
+
+
+def _flip(window: tuple[float, float]) -> tuple[float, float]:
+    return -window[1], -window[0]
+
+
+@final
+@dataclass(frozen=True)
+class Composition(DominatingPair):
+    """A sum of steps with counts; build it with ``+`` and ``*``. Cost grows with distinct steps, not counts."""
+
+    parts: tuple[tuple[Step, int], ...]
+
+    @property
+    def terms(self) -> tuple[tuple[Step, int], ...]:
+        return self.parts
+
+    def reversed(self) -> DominatingPair:
+        return compose((step.reversed(), count) for step, count in self.parts)
+
+    def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
+        """Each direction composed on its own: the differing record is the same in every step."""
+        sides = [(step.under(adjacency), count) for step, count in self.parts]
+        if all(len(pairs) == 1 for pairs, _ in sides):
+            return (compose_all((pairs[0], count) for pairs, count in sides),)
+        return (
+            compose_all((pairs[0], count) for pairs, count in sides),
+            compose_all((pairs[-1], count) for pairs, count in sides),
+        )
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(step) if count == 1 else f"{count} * {step!r}" for step, count in self.parts)
+
+
+def compose_all(pairs: Iterable[tuple[DominatingPair, int]]) -> DominatingPair:
+    """Compose pairs with counts into one."""
+    return compose((step, inner * count) for pair, count in pairs for step, inner in pair.terms)
+
+
+def compose(terms: Iterable[tuple[Any, int]]) -> DominatingPair:
+    """Merge equal steps, keep the order of first appearance, and return a `Step` or a `Composition`."""
+    merged: dict[Step, int] = {}
+    for step, count in terms:
+        merged[step] = merged.get(step, 0) + count
+    for step, count in merged.items():
+        _check.count("Composition", "count", count, maximum=MAX_COUNT, hint=f"The step is {step!r}.")
+    if len(merged) == 1:
+        ((step, count),) = merged.items()
+        if count == 1:
+            return step
+    return Composition(tuple(merged.items()))
+
+
+def tail_log_delta(tails: Tails, epsilon: Any) -> Any:
+    """log(P[L > eps] - e^eps Q[L > eps]); loses digits where the two nearly cancel."""
+    return log_diff(tails.p_above, np.asarray(epsilon) + tails.q_above)

@@ -1,0 +1,177 @@
+"""Answers: a number with its error bar, and why it is what it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+
+class Status(Enum):
+    """Why an answer is what it is; the value is the sentence a person reads."""
+
+    OK = "ok"
+    WIDE = "the bracket is wider than the engine's aim; both its ends are still valid"
+    UNPROVED = "the dominating pair is the best known one, but no proof that it dominates is known"
+    INFINITE_NO_NOISE = "no noise is added, so the two outputs can be told apart with certainty"
+    INFINITE_MASS = "delta is at or below the probability of an infinite privacy loss, so no finite epsilon is reached"
+    INFINITE_DELTA_ZERO = "the privacy loss is unbounded, so delta = 0 needs epsilon = inf"
+    ZERO = "delta is at or above the total variation distance, so epsilon = 0 already holds"
+    PERFECT = "the two outputs have the same distribution"
+    ORDER_GRID_END = "the best order is an end of the given grid of orders: a longer grid may give a smaller epsilon"
+    NO_NOISE_NEEDED = "the target holds for every value in the search range, so the least one is returned"
+
+
+class LogDelta(NamedTuple):
+    """What an engine answers at one epsilon: log delta with a bracket.
+
+    `certified` is true only if every error is bounded. `condition` is the size of the
+    largest quantity that cancels, relative to the answer. `log_tail` estimates log Q[L > eps], minus
+    the slope of delta in e^eps, for root finding.
+    """
+
+    lower: float
+    estimate: float
+    upper: float
+    certified: bool
+    method: str
+    condition: float = 1.0
+    log_tail: float = math.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """A number (or an array of numbers) with a lower bound, an estimate and an upper bound.
+
+    Parameters
+    ----------
+    lower, estimate, upper : float or array, all of one shape
+        ``lower <= estimate <= upper``.
+    certified : bool
+        True only if every error in the bracket is bounded: quadrature, truncation, lattice
+        rounding and floating point. False means that the error was estimated.
+    method : str
+        The engine or the theorem that gave the answer.
+    status : Status
+        `Status.OK`, or the reason for a special answer.
+    safe : {"upper", "lower"}
+        The side that errs towards less privacy; ``float(bounds)`` returns it.
+    condition : float
+        Cancellation in the computation; digits beyond ``1e-16 * condition`` are not there.
+    notes : tuple of str
+        Assumptions and warnings a reader must see.
+
+    Examples
+    --------
+    >>> from dpaccount import Bounds
+    >>> answer = Bounds(1.0, 1.5, 2.0, certified=True, method="example")
+    >>> float(answer), answer.width
+    (2.0, 1.0)
+    """
+
+    lower: Any
+    estimate: Any
+    upper: Any
+    certified: bool = False
+    method: str = ""
+    status: Status = Status.OK
+    safe: Literal["upper", "lower"] = "upper"
+    condition: float = 1.0
+    notes: tuple[str, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.upper if self.safe == "upper" else self.lower)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.upper if self.safe == "upper" else self.lower, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.estimate)
+
+    def __getitem__(self, index: Any) -> Bounds:
+        """The entries at `index` as a `Bounds` of its own."""
+        return replace(self, lower=self.lower[index], estimate=self.estimate[index], upper=self.upper[index])
+
+    def __iter__(self) -> Iterator[Bounds]:
+        return (self[index] for index in range(len(self)))
+
+    @property
+    def width(self) -> Any:
+        """upper - lower, and 0 where both are the same infinity."""
+        with np.errstate(invalid="ignore"):
+            return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]
+
+    def __repr__(self) -> str:
+        kind = "certified" if self.certified else "estimated error"
+        if np.ndim(self.estimate):
+            low, mid, up = (np.asarray(v) for v in (self.lower, self.estimate, self.upper))
+            body = ", ".join(
+                certain_digits(a, b, c) for a, b, c in zip(low.flat, mid.flat, up.flat, strict=True)
+            )
+            body = body if len(body) < 600 else body[:597] + "..."
+            text = f"Bounds([{body}], {kind}, {self.method}"
+        else:
+            digits = certain_digits(self.lower, self.estimate, self.upper)
+            text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
+        return text + (")" if self.status is Status.OK else f"; {self.status.value})")
+
+    def _repr_html_(self) -> str:
+        kind = "certified" if self.certified else "error estimated"
+        rows = zip(*(np.atleast_1d(np.asarray(v, dtype=float)).ravel() for v in (self.lower, self.estimate, self.upper)), strict=True)
+        body = "".join(f"<tr><td>{a:.9g}</td><td>{b:.9g}</td><td>{c:.9g}</td></tr>" for a, b, c in rows)
+        note = "" if self.status is Status.OK else f"; {self.status.value}"
+        return (
+            "<table><thead><tr><th>lower</th><th>estimate</th><th>upper</th></tr></thead>"
+            f"<tbody>{body}</tbody><caption>{self.method}, {kind}{note}</caption></table>"
+        )
+
+
+def certain_digits(lower: float, estimate: float, upper: float) -> str:
+    """The estimate with the digits that both ends of the bracket share, at most 12."""
+    lower, estimate, upper = float(lower), float(estimate), float(upper)
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        return f"{estimate:.4g}"
+    scale = max(abs(lower), abs(upper))
+    if scale == 0.0:
+        return "0"
+    gap = (upper - lower) / scale
+    digits = 12 if gap <= 1e-12 else max(1, min(12, int(-math.log10(gap))))
+    return f"{estimate:.{digits}g}"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A parameter whose guarantee meets the target, and what it achieves.
+
+    ``float(calibration)`` is `value`. `achieved` holds the bounds of the calibrated quantity at
+    `value`: its safe side meets the target. `boundary` brackets the exact boundary: at
+    `infeasible` the target was seen to fail (or it is an end of the search range).
+    """
+
+    value: float
+    achieved: Bounds
+    target: str
+    status: Status = Status.OK
+    infeasible: float | None = None
+    evaluations: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __int__(self) -> int:
+        if self.value != int(self.value):
+            raise TypeError(f"`Calibration` of a real number is not a whole number; got {self.value!r}.")
+        return int(self.value)
+
+    def __repr__(self) -> str:
+        tail = "" if self.status is Status.OK else f"; {self.status.value}"
+        return f"Calibration({self.value!r}, {self.target}, achieved={self.achieved!r}{tail})"
+
+
+class NumericalFailure(ArithmeticError):
+    """No engine could vouch for an answer; the message says which limit was met."""

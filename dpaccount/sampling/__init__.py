@@ -1,0 +1,1 @@
+"""Sampling schemes: a step in, the dominating pair of the sampled step out, each under named relations."""
