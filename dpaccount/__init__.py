@@ -2,6 +2,7 @@
 
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.bestof import BestOf
+from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction

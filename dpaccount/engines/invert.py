@@ -70,7 +70,7 @@ def _walk(curve: Curve, target: float, start: float, slope: float, side: Callabl
     gap = (side(curve(start)) - target) * sign
     if gap <= 0.0:
         return start
-    step = max(1.02 * gap / slope, 4e-16 * max(start, 1e-300))
+    step = max(1.5 * gap / slope, 4e-16 * max(start, 1e-300))
     here = start
     for _ in range(60):
         here = max(start + sign * step, 0.0)
@@ -99,10 +99,10 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
         new = here + gap / slope if np.isfinite(gap) and slope > 0 and np.isfinite(slope) else np.inf
         if not low < new < high:
             new = (low + high) / 2 if np.isfinite(high) else 2 * here
-        if abs(new - here) <= 4e-16 * here or (high - low) <= 4e-16 * high:
+        if abs(gap) <= 0.05 * (answer.upper - answer.lower):
+            return here  # the engine's own error is larger than the rest
+        if abs(new - here) <= 4e-16 * here or (np.isfinite(high) and high - low <= 4e-16 * high):
             return new if side(curve(new)) <= target else here
-        if answer.upper - answer.lower > 1e-9 and abs(gap) < 1e-3 * (answer.upper - answer.lower):
-            return here
         here = new
     return high if np.isfinite(high) else here
 

@@ -183,7 +183,8 @@ def _phi(axis: _Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], A
         shrink = tan / (1.0 + tan * tan)
         real, imag = -2 * ((shrink * tan) @ tilted), 2 * (shrink @ tilted)
         # numpy's complex log1p loses the relative accuracy of the modulus
-        log_phi.real += t.count * 0.5 * np.log1p(2 * real + real * real + imag * imag)
+        change = np.maximum(2 * real + real * real + imag * imag, -1.0 + 1e-16)
+        log_phi.real += t.count * 0.5 * np.log1p(change)
         log_phi.imag += t.count * np.arctan2(imag, 1 + real)
         slip += t.count * (8 * ULP + t.error) * np.sqrt(-2 * real)
     return log_phi, slip

@@ -1,0 +1,346 @@
+"""Calibration: the parameter at the edge of a budget, on its feasible side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+from dpaccount import _check
+from dpaccount.adjacency import Adjacency, parse
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.pair import Guarantee
+from dpaccount.results import Bounds, Calibration, Status
+
+WIDTH = 5e-10  # relative width of the final bracket
+LOWEST, HIGHEST = 1e-9, 1e12
+MAX_EVALUATIONS = 120
+
+
+class UnreachableTarget(ValueError):
+    """No value in the search range meets the target; the message names the limit that was met."""
+
+
+def calibrate(
+    family: Callable[[Any], Any],
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    false_positive_rate: float | None = None,
+    false_negative_rate: float | None = None,
+    advantage: float | None = None,
+    adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
+    integer: bool = False,
+    bracket: tuple[float, float] | None = None,
+    method: str = "auto",
+) -> Calibration:
+    """The least noise (or most steps, largest sampling probability, ...) whose *upper* bound meets a target.
+
+    Parameters
+    ----------
+    family : callable
+        One number to a guarantee, or to anything with ``.delta(epsilon=...)`` and ``.epsilon(delta=...)``.
+        It must be monotone; which way is found by probing. Values it refuses by ValueError bound the search.
+    epsilon, delta : float, together
+        The target delta(epsilon) <= delta; epsilon >= 0, delta in [0, 1].
+    false_positive_rate, false_negative_rate : float, together
+        The target f(false_positive_rate) >= false_negative_rate: no attack is better than this point.
+    advantage : float
+        The target total variation <= advantage, in [0, 1].
+    adjacency, method
+        As in `PrivacyProfile`; ignored if the family returns an object of its own.
+    integer : bool
+        Search whole numbers (steps, batch sizes).
+    bracket : (float, float), optional
+        The search range, 0 <= low < high; default every positive number the family takes.
+
+    Returns
+    -------
+    Calibration
+        `value` is feasible; unless its status says otherwise the boundary lies between it and
+        `infeasible`, at a relative distance below 1e-9 (or the next whole number).
+
+    Raises
+    ------
+    UnreachableTarget
+        If no value in the range meets the target.
+
+    Guarantee
+    ---------
+    The upper bound of the calibrated quantity at `value` was evaluated and meets the target.
+
+    Examples
+    --------
+    >>> from dpaccount import Gaussian, PoissonSampled, calibrate
+    >>> found = calibrate(lambda s: 1000 * PoissonSampled(Gaussian(s), 0.01), epsilon=2.0, delta=1e-5)
+    >>> round(float(found), 6), found.achieved.upper <= 2.0
+    (0.959099, True)
+    """
+    if not callable(family):
+        _check.refuse("calibrate", "family", "a callable of one number", family, "Pass e.g. lambda s: 10 * Gaussian(s).", TypeError)
+    target = _target(epsilon, delta, false_positive_rate, false_negative_rate, advantage)
+    low, high = _range(bracket, integer)
+    search = _Search(family, target, parse("calibrate", adjacency), method, integer, low, high)
+    return search.run(bracket is None)
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What must hold: `excess` <= 0, with `achieved` for the report."""
+
+    text: str
+    excess: Callable[[Any], float]
+    achieved: Callable[[Any], Bounds]
+    trivial: bool = False
+
+
+def _target(
+    epsilon: float | None, delta: float | None, alpha: float | None, beta: float | None, advantage: float | None
+) -> _Target:
+    given = [epsilon is not None or delta is not None, alpha is not None or beta is not None, advantage is not None]
+    if sum(given) != 1:
+        _check.refuse(
+            "calibrate", "epsilon", "one target: epsilon with delta, or false_positive_rate with false_negative_rate, or advantage",
+            [epsilon, delta, alpha, beta, advantage], kind=TypeError,
+        )
+    if given[0]:
+        return _privacy_target(epsilon, delta)
+    if given[1]:
+        return _error_target(alpha, beta)
+    a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
+    log_a = math.log(a) if a else -math.inf
+    return _Target(
+        f"advantage <= {a:g}", lambda p: _gap(_upper_log_delta(p, 0.0), log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0
+    )
+
+
+def _privacy_target(epsilon: float | None, delta: float | None) -> _Target:
+    e = _check.real("calibrate", "epsilon", epsilon, low=0.0, hint="Give epsilon and delta together.")
+    d = _check.real("calibrate", "delta", delta, low=0.0, high=1.0, hint="Give epsilon and delta together.")
+    log_d = math.log(d) if d else -math.inf
+    return _Target(
+        f"epsilon <= {e:g} at delta = {d:g}",
+        lambda p: _gap(_upper_log_delta(p, e), log_d),
+        lambda p: p.epsilon(delta=d),
+        d >= 1.0,
+    )
+
+
+def _error_target(alpha: float | None, beta: float | None) -> _Target:
+    a = _check.real(
+        "calibrate", "false_positive_rate", alpha, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
+    )
+    b = _check.real(
+        "calibrate", "false_negative_rate", beta, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
+    )
+    if a + b > 1.0:
+        _check.refuse(
+            "calibrate", "false_negative_rate", f"at most 1 - false_positive_rate = {1 - a:g}", b,
+            "No mechanism does better than guessing.",
+        )
+    return _Target(
+        f"false negative rate >= {b:g} at false positive rate {a:g}",
+        lambda p: b - float(p.trade_off(a).lower),
+        lambda p: p.trade_off(a),
+        b == 0.0,
+    )
+
+
+def _gap(value: float, goal: float) -> float:
+    if goal == -math.inf:
+        return -1.0 if value == -math.inf else 1.0
+    return value - goal if value > -math.inf else -1e3
+
+
+def _upper_log_delta(profile: Any, epsilon: float) -> float:
+    if isinstance(profile, PrivacyProfile):
+        return float(profile.log_delta(epsilon=epsilon).upper)
+    value = float(profile.delta(epsilon=epsilon))
+    return math.log(value) if value > 0 else -math.inf
+
+
+def _range(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
+    if bracket is None:
+        return (1.0 if integer else LOWEST), HIGHEST
+    ends = _check.reals("calibrate", "bracket", bracket, low=0.0)
+    if ends.shape != (2,) or not ends[0] < ends[1]:
+        _check.refuse("calibrate", "bracket", "a pair (low, high) with 0 <= low < high", bracket)
+    low, high = float(ends[0]), float(ends[1])
+    return (max(1.0, math.ceil(low)), math.floor(high)) if integer else (low, high)
+
+
+@dataclass
+class _Search:
+    """A bracketed search in log(value): `low` and `high` shrink to a feasible and an infeasible neighbour."""
+
+    family: Callable[[Any], Any]
+    target: _Target
+    adjacency: Adjacency
+    method: str
+    integer: bool
+    low: float
+    high: float
+    known: dict[float, float] = field(default_factory=dict)
+    refusal: ValueError | None = None
+
+    def run(self, free: bool) -> Calibration:
+        start = self._start(free)
+        rising = self._direction(start)
+        edge = self.high if not rising else self.low  # the end of the range that is safest
+        feasible, infeasible = self._enclose(start, rising)
+        if feasible is None:
+            raise UnreachableTarget(self._why(edge))
+        if infeasible is None:
+            return self._report(feasible, None, Status.NO_NOISE_NEEDED)
+        feasible, infeasible = self._shrink(feasible, infeasible)
+        return self._report(feasible, infeasible, Status.OK)
+
+    def profile(self, value: float) -> Any:
+        made = self.family(int(value) if self.integer else value)
+        return PrivacyProfile(made, self.adjacency, method=self.method) if isinstance(made, Guarantee) else made
+
+    def excess(self, value: float) -> float:
+        """How far the target is missed at `value` (<= 0 is feasible); NaN where the family refuses the value."""
+        value = float(round(value)) if self.integer else value
+        if value not in self.known:
+            if len(self.known) >= MAX_EVALUATIONS:
+                raise ArithmeticError(f"`calibrate` did not converge in {MAX_EVALUATIONS} evaluations")
+            try:
+                self.known[value] = self.target.excess(self.profile(value))
+            except ValueError as error:
+                if isinstance(error, UnreachableTarget):
+                    raise
+                self.refusal = error
+                self.known[value] = math.nan
+        return self.known[value]
+
+    def _start(self, free: bool) -> float:
+        low, high = max(self.low, 1e-12), self.high
+        candidates = [1.0, 0.5, 0.1, 0.01, 2.0, 10.0, 100.0, 1e4, 1e-4] if free else [math.sqrt(low * high), low, high]
+        for value in candidates:
+            if self.low <= value <= self.high and not math.isnan(self.excess(value)):
+                return float(round(value)) if self.integer else value
+        if self.refusal is not None:
+            raise self.refusal
+        _check.refuse("calibrate", "bracket", "a range with at least one value the family takes", (self.low, self.high))
+
+    def _direction(self, start: float) -> bool:
+        """Whether the excess rises with the value."""
+        here = self.excess(start)
+        for factor in (1.25, 0.8, 4.0, 0.25, 64.0, 1 / 64, 1e4, 1e-4):
+            other = start * factor
+            if self.integer:
+                other = max(float(round(other)), start + 1 if factor > 1 else 1.0)
+            other = min(max(other, self.low), self.high)
+            if other == start:
+                continue
+            there = self.excess(other)
+            if math.isnan(there) or there == here:
+                continue
+            return (there > here) == (other > start)
+        return False
+
+    def _enclose(self, start: float, rising: bool) -> tuple[float | None, float | None]:
+        """A feasible and an infeasible value, found by growing steps from `start`; None for the one that is missing."""
+        feasible = start if self.excess(start) <= 0.0 else None
+        infeasible = start if feasible is None else None
+        upward = (feasible is None) != rising  # move towards the missing one
+        limit = self.high if upward else self.low
+        factor, here = 1.6, start
+        for _ in range(60):
+            if here == limit:
+                break
+            there = here * factor if upward else here / factor
+            if self.integer:
+                there = float(round(there)) if abs(there - here) >= 1 else here + (1.0 if upward else -1.0)
+            there = min(there, limit) if upward else max(there, limit)
+            value = self.excess(there)
+            if math.isnan(value):
+                there = self._last_taken(here, there)
+                value = self.excess(there)
+                limit = there
+            if value <= 0.0:
+                feasible = there
+            else:
+                infeasible = there
+            if feasible is not None and infeasible is not None:
+                break
+            here, factor = there, min(factor * factor, 1e3)
+        if infeasible is None and not rising and not self.integer and self.low <= LOWEST and self.target.trivial:
+            feasible = 0.0 if not math.isnan(self.excess(0.0)) and self.excess(0.0) <= 0 else feasible
+        return feasible, infeasible
+
+    def _last_taken(self, good: float, bad: float) -> float:
+        """The value nearest to `bad` that the family takes: its own end (such as probability 1) is hit exactly."""
+        for nice in (1.0, 0.0):
+            if min(good, bad) <= nice <= max(good, bad) and not math.isnan(self.excess(nice)):
+                return nice
+        for _ in range(60):
+            middle = (good + bad) / 2
+            if self.integer:
+                middle = float(math.floor(middle))
+                if middle in (good, bad):
+                    break
+            if math.isnan(self.excess(middle)):
+                bad = middle
+            else:
+                good = middle
+            if abs(good - bad) <= 1e-12 * abs(good):
+                break
+        return good
+
+    def _shrink(self, feasible: float, infeasible: float) -> tuple[float, float]:
+        """Secant steps in log(value) inside the bracket, each overshooting a little so that both ends close in."""
+        f_good, f_bad = self.excess(feasible), self.excess(infeasible)
+        stuck = 0
+        while not self._close(feasible, infeasible):
+            a, b = math.log(max(infeasible, 1e-300)), math.log(max(feasible, 1e-300))
+            usable = stuck < 2 and f_good > -999.0 and f_bad > f_good
+            share = f_bad / (f_bad - f_good) if usable else 0.5
+            gap = abs(b - a)
+            nudge = min(0.35, max(0.15 * WIDTH / gap, 1e-6 if gap > 1e-3 else 0.0)) if usable else 0.0
+            share = min(max(share, nudge), 1 - nudge)
+            if usable:
+                share = min(share + nudge, 1 - nudge / 2) if abs(f_bad) < abs(f_good) else max(share - nudge, nudge / 2)
+                if gap * min(share, 1 - share) < 0.4 * WIDTH:
+                    share = 0.4 * WIDTH / gap if share < 0.5 else 1 - 0.4 * WIDTH / gap
+            value = math.exp(a + share * (b - a))
+            if self.integer:
+                value = float(min(max(round(value), min(feasible, infeasible) + 1), max(feasible, infeasible) - 1))
+            if value in (feasible, infeasible):
+                break
+            found = self.excess(value)
+            if math.isnan(found):
+                raise self.refusal or ArithmeticError("the family refuses a value inside its own range")
+            old = gap
+            if found <= 0.0:
+                feasible, f_good = value, found
+            else:
+                infeasible, f_bad = value, found
+            stuck = stuck + 1 if abs(math.log(max(feasible, 1e-300) / max(infeasible, 1e-300))) > 0.5 * old else 0
+            if stuck > 2:
+                stuck = 0
+        return feasible, infeasible
+
+    def _close(self, a: float, b: float) -> bool:
+        return abs(a - b) <= 1.0 if self.integer else abs(a - b) <= WIDTH * max(abs(a), abs(b))
+
+    def _report(self, value: float, infeasible: float | None, status: Status) -> Calibration:
+        profile = self.profile(value)
+        achieved = self.target.achieved(profile)
+        return Calibration(
+            int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes
+        )
+
+    def _why(self, edge: float) -> str:
+        best = min((v, k) for k, v in self.known.items() if not math.isnan(v))[1]
+        achieved = self.target.achieved(self.profile(best))
+        reason = f" The family refuses values beyond it: {self.refusal}" if self.refusal is not None else ""
+        return (
+            f"`calibrate` found no value that meets {self.target.text}: at {best:g}, the safest value tried, it is "
+            f"{float(achieved):.6g} ({achieved.status.value}).{reason}"
+        )
+
+
