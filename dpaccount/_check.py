@@ -35,11 +35,11 @@ def refuse(
     raise kind(f"`{owner}({name}=...)` must be {domain}; got {_shown(value)}.{tail}")
 
 
-def _domain(low: float, high: float, open_low: bool, open_high: bool) -> str:
+def _domain(low: float, high: float, open_low: bool, open_high: bool, infinite: bool) -> str:
     if low == -np.inf and high == np.inf:
-        return "a finite number"
-    if high == np.inf and open_high:
-        return f"a number {'>' if open_low else '>='} {low:g}"
+        return "a number" if infinite else "a finite number"
+    if high == np.inf:
+        return f"a {'' if infinite else 'finite '}number {'>' if open_low else '>='} {low:g}"
     if low == -np.inf:
         return f"a number {'<' if open_high else '<='} {high:g}"
     return f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
@@ -61,7 +61,7 @@ def reals(
 
     NaN is always refused; infinities only pass when `infinite` is true.
     """
-    domain = _domain(low, high, open_low, open_high)
+    domain = _domain(low, high, open_low, open_high, infinite)
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, complex, dict, set)):
         refuse(owner, name, domain, value, hint or "Pass a number.", TypeError)
     try:

@@ -72,7 +72,8 @@ def gaussian_log_delta(epsilon: Any, mu: Any) -> Any:
     """
     epsilon, mu = np.broadcast_arrays(np.asarray(epsilon, dtype=float), np.asarray(mu, dtype=float))
     size = np.abs(epsilon)
-    right = np.where(mu < 1, _close(size, mu), _apart(size, mu))
+    small = float(mu.max(initial=0.0)) < 1.0
+    right = _close(size, mu) if small else np.where(mu < 1, _close(size, mu), _apart(size, mu))
     with np.errstate(divide="ignore"):
         left = np.logaddexp(np.log(-np.expm1(-size)), right - size)
     return np.minimum(np.where(epsilon >= 0, right, left), 0.0)[()]
@@ -90,7 +91,7 @@ def _apart(epsilon: Array, mu: Array) -> Array:
     return np.where(near, _close(epsilon, mu), np.where(u >= 0, tail, body))
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_RULES = {count: np.polynomial.legendre.leggauss(count) for count in (6, 11, 20)}
 
 
 def _close(epsilon: Array, mu: Array) -> Array:
@@ -98,11 +99,15 @@ def _close(epsilon: Array, mu: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         half = mu / np.sqrt(8.0)
         centre = epsilon / (mu * np.sqrt(2.0))
-        t = centre[..., None] + half[..., None] * _NODES
+        widest = float(half.max(initial=0.0))
+        nodes, weights = _RULES[6 if widest < 0.05 else 11 if widest < 0.4 else 20]
+        t = centre[..., None] + half[..., None] * nodes
         slope = 2 / np.sqrt(np.pi) - 2 * t * erfcx(t)
-        inverse = np.maximum(t, 1.0) ** -2.0
-        series = np.zeros_like(t)  # the same by its asymptotic series, where the difference cancels
-        for k in range(7, 0, -1):
-            series = inverse * (1.0 if k == 1 else -(k - 0.5)) * (series + 1.0)
-        slope = np.where(t > 12.0, series / np.sqrt(np.pi), slope)
-        return np.asarray(-((centre - half) ** 2) + np.log(half / 2 * (slope @ _WEIGHTS)))
+        far = t > 12.0
+        if far.any():  # the same by its asymptotic series, where the difference cancels
+            inverse = t[far] ** -2.0
+            series = np.zeros_like(inverse)
+            for k in range(7, 0, -1):
+                series = inverse * (1.0 if k == 1 else -(k - 0.5)) * (series + 1.0)
+            slope[far] = series / np.sqrt(np.pi)
+        return np.asarray(-((centre - half) ** 2) + np.log(half / 2 * (slope @ weights)))

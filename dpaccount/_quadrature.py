@@ -17,6 +17,8 @@ Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
 AGREE = 2e-9  # two interleaved rules agree to this; their union is then accurate to about its square
 MAX_NODES = 40_000
+PHASE = 2.8  # radians between neighbouring nodes of one rule
+MATTERS = 27.0  # nodes below e^-MATTERS of the largest weight may alias: 2e-12 of the sum
 
 
 class Density(NamedTuple):
@@ -101,6 +103,18 @@ def _agreement(a: Array, b: Array) -> float:
     return float(np.abs(a - b).max())
 
 
+def _too_coarse(loss: Array, log_w: Array, tilts: tuple[float, float], rate: float) -> bool:
+    """Whether e^{i rate L} turns by more than PHASE between neighbours that matter: sums would alias, unseen by a test."""
+    fast = np.diff(loss) * rate > PHASE
+    if not fast.any():
+        return False
+    for tilt in set(tilts):
+        weight = (log_w + tilt * loss)[1:]
+        if np.any(weight[fast] > weight.max() - MATTERS):
+            return True
+    return False
+
+
 def _trapezoid(density: Density, low: float, high: float, tilts: tuple[float, float], rate: float) -> Nodes:
     step = density.scale * 0.8
     while True:
@@ -110,6 +124,9 @@ def _trapezoid(density: Density, low: float, high: float, tilts: tuple[float, fl
         x = low + step * (np.arange(2 * count) / 2 - 0.25)
         loss, log_w = density.evaluate(x)
         log_w = log_w + np.log(step)
+        if _too_coarse(loss[::2], log_w[::2], tilts, rate):
+            step *= 0.6
+            continue
         gap = _agreement(
             _sums(loss[::2], log_w[::2], tilts, rate), _sums(loss[1::2], log_w[1::2], tilts, rate)
         )

@@ -339,6 +339,9 @@ def compose(terms: Iterable[tuple[Any, int]]) -> DominatingPair:
     merged: dict[Step, int] = {}
     for step, count in terms:
         merged[step] = merged.get(step, 0) + count
+    idle = [step for step in merged if step.facts == Facts(min_loss=0.0, max_loss=0.0, lattice=(0.0, 1.0))]
+    for step in idle[: len(merged) - 1]:
+        del merged[step]  # a step that reveals nothing costs nothing
     for step, count in merged.items():
         _check.count("Composition", "count", count, maximum=MAX_COUNT, hint=f"The step is {step!r}.")
     if len(merged) == 1:

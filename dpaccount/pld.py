@@ -8,6 +8,7 @@ Only losses in (first point, cut] enter; what lies above the cut is split off by
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -43,17 +44,22 @@ class PrivacyLossDistribution(NamedTuple):
 
 
 class _Curve(NamedTuple):
-    """The curve of the pair restricted to losses up to the last point, at the half-points of a grid.
+    """The curve of {L <= last point} at the half-points of a grid, in the form that does not cancel there.
 
-    `value` is E_gamma, `slope` is gamma Q[L > l], `error` the absolute error of value; `total` is P[L <= cut],
-    `above_first` the part of it above the first point.
+    Right of `pivot` (a node index) value is E_gamma = P[L > l] - gamma Q[L > l] and slope gamma Q[L > l];
+    left of it they are gamma Q[L <= l] - P[L <= l] and gamma Q[L <= l], which differ from the former
+    by a linear function of gamma, so that kinks are the same. `error` is the absolute error of value.
     """
 
-    value: Array
-    slope: Array
-    error: Array
-    total: float
-    above_first: float
+    pivot: int
+    right: Array
+    right_slope: Array
+    right_error: Array
+    left: Array
+    left_slope: Array
+    left_error: Array
+    total: float  # P[L <= last point]
+    q_total: float  # gamma at the pivot times Q[L <= last point]
 
 
 def discretise(step: Step, grid: Grid, count: int = 1) -> tuple[PrivacyLossDistribution, PrivacyLossDistribution]:
@@ -68,7 +74,7 @@ def discretise(step: Step, grid: Grid, count: int = 1) -> tuple[PrivacyLossDistr
     """
     curve = _curve(step, grid, count)
     return (
-        PrivacyLossDistribution(grid, _optimistic(curve, grid.step), False),
+        PrivacyLossDistribution(grid, _optimistic(curve, grid.step, 1e-5 / count), False),
         PrivacyLossDistribution(grid, _pessimistic(curve, grid.step), True),
     )
 
@@ -76,104 +82,187 @@ def discretise(step: Step, grid: Grid, count: int = 1) -> tuple[PrivacyLossDistr
 def _curve(step: Step, grid: Grid, count: int) -> _Curve:
     loss = grid.offset + grid.step * (grid.first + np.arange(2 * grid.size - 1) / 2)
     tails = step.tails(loss)
-    with np.errstate(under="ignore"):
-        above = np.exp(tails.p_above)
-        slope = np.exp(np.minimum(loss + tails.q_above, 0.0))
-        value = np.maximum(above - slope, 0.0)
-        error = ULPS * (above + slope)
-        middle = int(np.argmin(np.abs(loss)))
-        if count * error[middle] > 1e-8 * value[middle]:
-            exact = step.log_delta(loss)
-            if exact is not None:  # the difference of the tails cancels, a closed form does not
-                value = np.exp(exact)
-                error = ULPS * (4 + np.abs(exact)) * value
-        top_slope = float(slope[-1])
-        beyond = np.exp(loss - loss[-1]) * top_slope  # gamma Q{beyond the cut}
-        p_beyond = float(above[-1])
-        error = error + ULPS * p_beyond
-        value = np.maximum(value - (p_beyond - beyond), 0.0)
-        slope = np.maximum(slope - beyond, 0.0)
-    value[-1] = slope[-1] = 0.0
-    total = float(np.exp(tails.p_below[-1]))
-    lost = float(np.exp(tails.p_below[0]))
-    return _Curve(value, slope, error, total * (1 + ULPS), max(total * (1 - ULPS) - lost * (1 + ULPS), 0.0))
+    with np.errstate(under="ignore", over="ignore"):
+        above, below = np.exp(tails.p_above), np.exp(tails.p_below)
+        right_slope = np.minimum(np.exp(loss + tails.q_above), above)
+        left_slope = np.maximum(np.exp(loss + tails.q_below), below)
+        right, right_error = _difference(step, loss, above, right_slope, count, False)
+        left, left_error = _difference(step, loss, left_slope, below, count, True)
+        # the pivot is where both forms are equally exact
+        pivot = min(int(np.searchsorted(left_slope + below >= above + right_slope, True)) // 2, grid.size - 1)
+        # leave out what lies beyond the last point
+        shrink = np.exp(np.minimum(loss - loss[-1], 0.0))
+        p_end, slope_end = float(above[-1]), float(right_slope[-1])
+        right = np.maximum(right - (p_end - shrink * slope_end), 0.0)
+        right_slope = np.maximum(right_slope - shrink * slope_end, 0.0)
+        right_error = right_error + ULPS * p_end
+        q_total = float(np.exp(loss[2 * pivot] + float(tails.q_below[-1])))
+    right[-1] = right_slope[-1] = 0.0
+    return _Curve(
+        pivot, right, right_slope, right_error, left, left_slope, left_error,
+        float(below[-1]), q_total,
+    )
 
 
-def _masses(node: Array, total: float, h: float) -> Array:
-    """P-masses of the piecewise linear curve through node values, 0 after the last node and `total` at gamma = 0."""
-    fall = -np.diff(node) / np.expm1(h)  # gamma_k times the slope of the cell right of node k
-    mass = np.zeros(node.size)
-    mass[1:] = np.exp(h) * fall
-    mass[:-1] -= fall
-    mass[0] += total - node[0]
+def _difference(step: Step, loss: Array, larger: Array, smaller: Array, count: int, left: bool) -> tuple[Array, Array]:
+    """larger - smaller and its error: from a closed form of the curve where the plain difference cancels too much."""
+    value = np.maximum(larger - smaller, 0.0)
+    error = ULPS * np.minimum(larger + smaller, 1e300)
+    middle = int(np.argmin(np.abs(loss)))
+    if count * error[middle] > 1e-6 * value[middle]:
+        exact = step.reversed().log_delta(-loss) if left else step.log_delta(loss)
+        if exact is not None:
+            logs = np.asarray(exact) + (loss if left else 0.0)
+            value = np.exp(logs)
+            error = ULPS * (4 + np.abs(np.maximum(exact, -700.0))) * value
+    return value, error
+
+
+def _masses(curve: _Curve, right: Array, left: Array, h: float) -> Array:
+    """P-masses of the piecewise linear curve through node values (right of the pivot, left of it).
+
+    A kink is gamma times the rise of the slope there; both forms are scaled so that nothing overflows.
+    """
+    k, grow, step = curve.pivot, float(np.expm1(h)), float(np.exp(h))
+    falls, rises = -np.diff(right) / grow, np.diff(left) / grow  # gamma_k times the slope of cell k, in each form
+    mass = np.zeros(right.size)
+    mass[k + 1 :] = step * falls[k:]
+    mass[k + 1 : -1] -= falls[k + 1 :]
+    if k == 0:
+        mass[0] = curve.total - right[0] - (falls[0] if falls.size else 0.0)
+        return mass
+    mass[0] = rises[0] - left[0]
+    mass[1:k] = rises[1:k] - step * rises[: k - 1]
+    mass[k] = curve.q_total - step * rises[k - 1] - (falls[k] if k < falls.size else 0.0)
     return mass
 
 
-def _values(mass: Array, h: float) -> Array:
-    """Node values of the curve of given masses, sum over j > k of m_j (1 - e^{l_k - l_j}); positive terms only."""
-    above = np.append(np.cumsum(mass[::-1])[::-1][1:], 0.0)
-    value, shift, weight = above * -np.expm1(-h), 1, float(np.exp(-h))
-    while shift < value.size and weight > 1e-300:
-        value[:-shift] += weight * value[shift:].copy()
+def _from_above(mass: Array, h: float) -> Array:
+    """Node values sum over j > k of m_j (1 - e^{l_k - l_j}), by doubling: positive terms only."""
+    return np.asarray(_swept(mass[::-1], -h)[::-1])
+
+
+def _from_below(mass: Array, h: float) -> Array:
+    """Node values sum over j < k of m_j (e^{l_k - l_j} - 1)."""
+    return _swept(mass, h)
+
+
+def _swept(mass: Array, h: float) -> Array:
+    beyond = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
+    value, weight, shift = beyond * abs(float(np.expm1(h))), float(np.exp(h)), 1
+    while shift < value.size and 1e-300 < weight < 1e300:
+        value[shift:] = value[shift:] + weight * value[:-shift]
         shift, weight = shift * 2, weight * weight
     return np.asarray(value)
 
 
+def _ratio(a: Array, b: Array) -> Array:
+    """a/b, and 1 where b is 0."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(b > 0.0, a / b, 1.0)
+
+
+def _q_ratio(curve: _Curve, mass: Array, h: float) -> float:
+    """The masses' Q-total over the true one."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(mass @ np.exp(h * (curve.pivot - np.arange(mass.size)))) / curve.q_total if curve.q_total > 0 else 1.0
+
+
 def _pessimistic(curve: _Curve, h: float) -> Array:
-    target = curve.value[::2] + curve.error[::2]
-    target[-1] = 0.0
-    mass = np.maximum(_masses(target, curve.total, h), 0.0)
-    mass[-1] += 4 * float(curve.error[-1]) / -np.expm1(-h)
-    value = _values(mass, h)
-    below = value < target
-    if below.any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            short = np.max(np.where(below & (target > 0), target / value, 1.0)[:-1], initial=1.0)
-        mass = mass * (float(short) if short < 2.0 else 1.0)
-        if not short < 2.0:  # pragma: no cover - only if second differences lost all digits
-            mass[-1] += float(np.max((target - value)[:-1])) / -np.expm1(-h)
-    return np.asarray(mass * (1 + mass.size * 2.3e-16 if mass.size < 1e4 else 1 + 2e-12))
+    k = curve.pivot
+    right = curve.right[::2] + curve.right_error[::2]
+    left = curve.left[::2] + curve.left_error[::2]
+    left[k] = curve.left[2 * k] + curve.right_error[2 * k]
+    right[-1] = 0.0
+    mass = np.maximum(_masses(curve, right, left, h), 0.0)
+    mass[-1] += 4 * float(curve.right_error[-1]) / -np.expm1(-h)
+    short = float(np.max(_ratio(right[k:-1], _from_above(mass, h)[k:-1]), initial=1.0)) - 1.0
+    with np.errstate(over="ignore"):  # Q-mass left at loss -inf adds a line through gamma = 0
+        lost = left[0] * np.exp(np.minimum(h * np.arange(k + 1), 700.0))
+    low = _ratio(left[1:k], lost[1:k] + _from_below(mass, h)[1:k])
+    short += 4 * max(float(np.max(low, initial=1.0)) - 1.0, 0.0)
+    kept = _q_ratio(curve, mass, h) + (float(lost[k]) / curve.q_total if k else 0.0)
+    short += max(curve.total / float(mass.sum()) - 1.0, 0.0) + 2 * max(kept - 1.0, 0.0)
+    if not short < 1.0:
+        raise ArithmeticError("the pessimistic lattice lost all digits")
+    return np.asarray(mass * (1.0 + short + 4e-15))
 
 
-def _optimistic(curve: _Curve, h: float) -> Array:
-    """Node values below both neighbouring tangents; where a tangent is negative at its cell's end the curve ends."""
-    middle, lean, error = curve.value[1::2], curve.slope[1::2], curve.error[1::2]
-    ceiling = np.full(curve.value.size // 2 + 1, np.inf)
-    total = curve.above_first  # what lies at or below the first point is lost
-    ceiling[:-1] = np.minimum(ceiling[:-1], middle - np.expm1(-h / 2) * lean - error)
-    right_end = middle - np.expm1(h / 2) * lean - error
-    ceiling[1:] = np.minimum(ceiling[1:], right_end)
-    ended = np.flatnonzero((right_end < 0.0) | (ceiling[:-1] <= 0.0))
+def _optimistic(curve: _Curve, h: float, share: float) -> Array:
+    """Node values at or below both neighbouring tangents; where one is negative at its cell's end the curve is flat."""
+    k = curve.pivot
+    end_error, start_error = curve.right_error[1::2], curve.left_error[1::2]
+    right, end = _tangents(curve.right[1::2], -curve.right_slope[1::2], h)
+    left, _ = _tangents(curve.left[1::2], curve.left_slope[1::2], h)
+    start = curve.left[1::2] + np.expm1(-h / 2) * curve.left_slope[1::2]
+    ceiling = np.maximum(right - _widest(end_error), 0.0)
+    floor = np.maximum(left - _widest(start_error), 0.0)
+    ended = np.flatnonzero(end[k:] < -end_error[k:]) + k
     last = int(ended[0]) if ended.size else ceiling.size - 1
-    node = np.maximum(ceiling, 0.0)
-    node[last:] = 0.0
-    node = _convex(node, total, h)
-    mass = np.maximum(_masses(node, total, h), 0.0)
+    started = np.flatnonzero(start[:k] < -start_error[:k])
+    first = int(started[-1]) + 1 if started.size else 0
+    ceiling[last:], floor[: first + 1] = 0.0, 0.0
+    upper, lower = ceiling.copy(), floor.copy()
+    drop = max(float(curve.right[2 * k] - upper[k]), float(curve.left[2 * k] - lower[k]))
+    upper[k], lower[k] = max(float(curve.right[2 * k]) - drop, 0.0), float(curve.left[2 * k]) - drop
+    if lower[k] <= 0.0:
+        lower[: k + 1] = 0.0  # some P-mass is lost instead
+    upper[k:], lower[: k + 1] = _convex(upper[k:], h), _convex(lower[: k + 1], h)
+    mass = np.maximum(_masses(curve, upper, lower, h), 0.0)
     mass[last + 1 :] = 0.0
-    value = _values(mass, h) * (1 + 2e-15)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        over = np.where(value > 0.0, 1.0 - np.maximum(ceiling, 0.0) / value, 0.0)
-    # far up, where little mass is left, single points with bad digits are dropped rather than everything scaled
-    bad = np.flatnonzero(over > 1e-10)
-    while bad.size and mass[bad[0] + 1 :].sum() < 1e-3 * mass.sum():
-        mass[bad[0] + 1 :] = 0.0
-        value = _values(mass, h) * (1 + 2e-15)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            over = np.where(value > 0.0, 1.0 - np.maximum(ceiling, 0.0) / value, 0.0)
-        bad = np.flatnonzero(over > 1e-10)
-    return np.asarray(mass * max(0.0, 1.0 - max(float(over.max()), 0.0)))
-
-
-def _convex(node: Array, total: float, h: float) -> Array:
-    """The node values lowered until the curve through them, and through `total` at gamma = 0, is convex in gamma."""
-    value = np.concatenate([[total], node])
-    share = np.full(node.size - 1, 1 / (1 + np.exp(h)))  # a node lies on its neighbours' chord at this share of the right one
-    share[0] = np.exp(-h)
-    for sweep in range(400):
-        chord = (1 - share) * value[:-2] + share * value[2:]
-        bad = np.flatnonzero(value[1:-1] > chord * (1 + 1e-15))
-        if not bad.size:
+    for _ in range(8):
+        over = 1.0 - _ratio(ceiling[k:], _from_above(mass, h)[k:])
+        bad = np.flatnonzero(over > share) + k
+        if not bad.size or mass[bad[0] + 1 :].sum() > 1e-3 * mass.sum():
             break
-        turn = bad[(bad + sweep) % 2 == 0]
-        value[turn + 1] = chord[turn]
-    return value[1:]
+        mass[bad[0] + 1 :] = 0.0
+    much = max(float(over.max(initial=0.0)), 0.0)
+    much += 4 * max(float(np.max(1.0 - _ratio(floor[1:k], _from_below(mass, h)[1:k]), initial=0.0)), 0.0)
+    much += max(1.0 - curve.total / max(float(mass.sum()), 1e-300), 0.0) + 2 * max(1.0 - _q_ratio(curve, mass, h), 0.0)
+    return np.asarray(mass * max(1.0 - much - 4e-15, 0.0))
+
+
+def _tangents(middle: Array, slope: Array, h: float) -> tuple[Array, Array]:
+    """At every node the lesser of the tangents of its two cells (taken at their half-points), and each at its right end."""
+    right_end = middle + np.expm1(h / 2) * slope
+    node = np.full(middle.size + 1, np.inf)
+    node[:-1] = middle + np.expm1(-h / 2) * slope
+    node[1:] = np.minimum(node[1:], right_end)
+    return node, right_end
+
+
+def _widest(error: Array) -> Array:
+    """At every node the larger error of its two cells."""
+    return np.maximum(np.append(error, 0.0), np.concatenate([[0.0], error]))
+
+
+def _convex(node: Array, h: float) -> Array:
+    """The lower convex hull in gamma of node values; the first and the last stay.
+
+    Only few nodes ever violate convexity, so the hull is mended around each of them.
+    """
+    share = 1 / (1 + np.exp(h))  # a node lies on its neighbours' chord at this share of the right one
+    bad = np.flatnonzero(node[1:-1] > ((1 - share) * node[:-2] + share * node[2:]) * (1 + 1e-15)) + 1
+    if not bad.size:
+        return node
+    value = node.tolist()
+    end, reach = 0, float(np.exp(h))
+    for index in bad.tolist():
+        if index < end:
+            continue
+        low, high = index - 1, index + 1
+        moved = True
+        while moved:
+            moved = False
+            # slopes in units of 1/gamma at `low`
+            chord = (value[high] - value[low]) / math.expm1(h * (high - low))
+            if low > 0 and (value[low] - value[low - 1]) / (1 - 1 / reach) > chord:
+                low, moved = low - 1, True
+            elif high < len(value) - 1 and (value[high + 1] - value[high]) / (reach - 1) < chord * math.exp(h * (high - low)):
+                high, moved = high + 1, True
+        top = math.expm1(h * (high - low))
+        for k in range(low + 1, high):
+            part = math.expm1(h * (k - low)) / top
+            value[k] = (1 - part) * value[low] + part * value[high]
+        end = high
+    return np.asarray(value)

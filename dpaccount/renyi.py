@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpaccount import _check
+from dpaccount._quadrature import TooManyNodes
 from dpaccount.adjacency import Adjacency
 from dpaccount.pair import MAX_COUNT, DominatingPair, Guarantee
 from dpaccount.results import Status
@@ -186,7 +187,10 @@ def pair_rdp(pair: DominatingPair, order: Any) -> Any:
         return np.full(a.shape, np.inf)[()]
     out = np.empty(a.shape)
     for index in np.ndindex(a.shape):
-        out[index] = pair.log_mgf(float(a[index]) - 1.0) / (a[index] - 1.0)
+        try:
+            out[index] = pair.log_mgf(float(a[index]) - 1.0) / (a[index] - 1.0)
+        except TooManyNodes:  # an order out of reach: infinity is a valid bound
+            out[index] = np.inf
     return np.maximum(out, 0.0)[()]
 
 

@@ -34,8 +34,7 @@ def select(pair: DominatingPair) -> Selection:
     """
     _check.instance("select", "pair", pair, DominatingPair, "a dominating pair")
     if closed.supports(pair):
-        kind = "a composition of Gaussians" if closed.composed_mu(pair) is not None else "one step with a formula"
-        return Selection("closed", f"{kind}: exact to rounding")
+        return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
         return Selection("lattice", "the loss is constant")
     if not any(_has_density(step) for step, _ in pair.terms):

@@ -1,15 +1,23 @@
-"""Closed forms: one step that has one, and any composition of Gaussians."""
+"""Closed forms: one step that has one, any composition of Gaussians, and few enough combinations of atoms."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from dpaccount._log import gaussian_log_delta
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from dpaccount._log import gaussian_log_delta, log_total
+from dpaccount.mechanisms.additive import AdditiveMixture
+from dpaccount.mechanisms.atomic import atom_log_delta
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import DominatingPair, Step
+from dpaccount.pair import DominatingPair, Reversed, Step
 from dpaccount.results import LogDelta
 
+Array = npt.NDArray[np.float64]
 ULP = 2.3e-16
+MAX_COMBINATIONS = 200_000
 
 
 def composed_mu(pair: DominatingPair) -> float | None:
@@ -27,7 +35,16 @@ def supports(pair: DominatingPair) -> bool:
     """Whether `log_delta` answers this pair at every epsilon."""
     if len(pair.terms) == 1 and pair.terms[0][1] == 1:
         return pair.terms[0][0].log_delta(np.array(1e-9)) is not None
-    return composed_mu(pair) is not None
+    return composed_mu(pair) is not None or np.isfinite(_combination_count(pair))
+
+
+def kind(pair: DominatingPair) -> str:
+    """What makes the pair closed, for people."""
+    if composed_mu(pair) is not None:
+        return "Gaussians only, which compose to one Gaussian"
+    if len(pair.terms) == 1 and pair.terms[0][1] == 1:
+        return "one step with a formula"
+    return "few enough combinations of atoms to enumerate"
 
 
 def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -39,11 +56,69 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
         value = float(gaussian_log_delta(epsilon, mu))
         tail = Gaussian(1.0 / mu).tails(epsilon)
         return _bracket(value, float(tail.q_above), 4e-15 + 2 * ULP * (epsilon / mu) ** 2)
-    step: Step = pair.terms[0][0]
+    step, count = pair.terms[0]
+    if count > 1 or len(pair.terms) > 1:
+        return _enumerated(pair, epsilon)
     found = step.log_delta(np.array(float(epsilon)))
     assert found is not None
     tails = step.tails(np.array(float(epsilon)))
-    return _bracket(float(found), float(tails.q_above), tails.error)
+    cancel = 2 * float(np.exp(min(float(tails.p_above) - float(found), 600.0))) if _is_difference(step) else 1.0
+    return _bracket(float(found), float(tails.q_above), tails.error * cancel)
+
+
+def _is_difference(step: Step) -> bool:
+    """Whether the step's curve is computed as a difference of its tails."""
+    inner = step.step if isinstance(step, Reversed) else step
+    return isinstance(inner, AdditiveMixture) and inner.base.noise_kind != "lattice"
+
+
+def _enumerated(pair: DominatingPair, epsilon: float) -> LogDelta:
+    """Sum over every combination of atoms: positive terms, so the error is a few ulps a step."""
+    loss, log_p = _combinations(pair)
+    value = float(atom_log_delta(loss, log_p, pair.log_p_only, epsilon))
+    above = loss > epsilon
+    tail = log_total((log_p - loss)[above])
+    steps = sum(count for _, count in pair.terms)
+    # the losses' own rounding moves e^{eps - l} by an ulp of the total
+    return _bracket(value, tail, 4 * ULP * (steps + float(np.abs(loss).max()) + 60.0))
+
+
+def _combination_count(pair: DominatingPair) -> float:
+    total = 1.0
+    for step, count in pair.terms:
+        if step.density() is not None:
+            return np.inf
+        size = step.atoms()[0].size
+        total *= 1.0 if size <= 1 else math.comb(count + size - 1, min(size - 1, count)) if count < 10**6 else np.inf
+        if total > MAX_COMBINATIONS:
+            return np.inf
+    return total
+
+
+def _combinations(pair: DominatingPair) -> tuple[Array, Array]:
+    """Losses and log P-masses of the composition's atoms."""
+    loss, log_p = np.zeros(1), np.zeros(1)
+    for step, count in pair.terms:
+        more_loss, more_p = _multiples(*step.atoms(), count)
+        loss = np.add.outer(loss, more_loss).ravel()
+        log_p = np.add.outer(log_p, more_p).ravel()
+    return loss, log_p
+
+
+def _multiples(loss: Array, log_p: Array, count: int) -> tuple[Array, Array]:
+    """Every way to spread `count` draws over the atoms, with its multinomial probability."""
+    left = np.array([count])
+    total, log_w = np.zeros(1), np.full(1, float(gammaln(count + 1)))
+    for k in range(loss.size):
+        if k == loss.size - 1:
+            taken, base = left, np.arange(left.size)
+        else:
+            base = np.repeat(np.arange(left.size), left + 1)
+            taken = np.arange(base.size) - np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
+        total = total[base] + taken * loss[k]
+        log_w = log_w[base] + taken * log_p[k] - gammaln(taken + 1)
+        left = left[base] - taken
+    return total, log_w
 
 
 def _bracket(value: float, log_tail: float, error: float) -> LogDelta:

@@ -23,13 +23,15 @@ LOG_LEFT_OVER = -69.0  # the others' sum lies below -margin with probability at 
 
 
 class Jump(NamedTuple):
-    """The split at one epsilon: log P(E), log Q(E), log of the slack, and the relative error of the two."""
+    """The split at one epsilon: log P(E), log Q(E), log of the slack, the relative error of the two,
+    and log of the probability that a jump does not carry the total past epsilon."""
 
     cut: float
     log_p: float
     log_q: float
     log_slack: float
     error: float
+    log_fail: float = -np.inf
 
     def log_part(self, epsilon: float) -> tuple[float, float]:
         """log of P(E) - e^eps Q(E) and log of its absolute error."""
@@ -85,15 +87,21 @@ def _chernoff(pair: DominatingPair) -> float:
 def split(pair: DominatingPair, epsilon: float, distance: tuple[float, float], slack: float = 0.0) -> Jump:
     """The split at cut = epsilon + slack + margin."""
     cut = epsilon + slack + distance[0]
+    start = Jump(cut, -np.inf, -np.inf, -np.inf, 0.0, distance[1])
+    return at_ends(pair, start, epsilon, [cut] * len(pair.terms))
+
+
+def at_ends(pair: DominatingPair, jump: Jump, epsilon: float, ends: list[float]) -> Jump:
+    """The same split with each step's own cut, all at or above the common one."""
     rate_p, rate_q, error = [], [], 0.0
-    for step, count in pair.terms:
-        tails = step.tails(np.array(cut))
+    for (step, count), end in zip(pair.terms, ends, strict=True):
+        tails = step.tails(np.array(end))
         rate_p.append(np.log(count) + log_rate(float(tails.p_above)))
         rate_q.append(np.log(count) + log_rate(float(tails.q_above)))
         error = max(error, tails.error)
-    log_p, log_q = log_some(log_total(np.array(rate_p))), log_some(log_total(np.array(rate_q)))
-    left = epsilon + log_total(np.array(rate_q)) + distance[1]
-    return Jump(cut, log_p, log_q, left, error + 4e-16)
+    total_p, total_q = log_total(np.array(rate_p)), log_total(np.array(rate_q))
+    left = epsilon + total_q + jump.log_fail
+    return Jump(jump.cut, log_some(total_p), log_some(total_q), left, error + 4e-16, jump.log_fail)
 
 
 def log_rate(log_probability: float) -> float:

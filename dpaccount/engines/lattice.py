@@ -8,14 +8,15 @@ window (Chernoff), the big jump (`engines.jump`), and rounding of masses, transf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log_total
-from dpaccount.engines.jump import Jump, margin, split
+from dpaccount._log import log1m_exp, log_total
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.axis import Axis, CannotVouch, saddle
+from dpaccount.engines.jump import Jump, at_ends, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.pld import Grid, PrivacyLossDistribution, discretise
@@ -23,9 +24,9 @@ from dpaccount.results import LogDelta, NumericalFailure
 
 Array = npt.NDArray[np.float64]
 AIM = 1e-4  # relative width of delta at which refinement stops
-SIZES = (2**12, 2**14, 2**16, 2**18, 2**20)
 MAX_POINTS = 2**21
 OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
+SLOPE = 3.0  # the tilt may cost this much of log condition to keep single jumps light
 ULP = 2.3e-16
 
 
@@ -40,36 +41,53 @@ class _Part(NamedTuple):
 def log_delta(pair: DominatingPair, epsilon: float, aim: float = AIM) -> LogDelta:
     """log delta of a directed pair at any real epsilon, as a certified bracket.
 
-    Refinement stops when upper/lower - 1 <= `aim`, or at 2^20 points: the bracket is then wide but valid.
+    Refinement stops when upper/lower - 1 <= `aim`, or at the largest lattice: the bracket is then wide but
+    valid. Far in the tail, where no lattice fits, the lower end is the big jump alone and the upper
+    end Chernoff's bound for the pessimistic lattice.
     """
     if epsilon < 0.0:
         return reflected(log_delta(pair.reversed(), -epsilon, aim), epsilon)
-    distance = margin(pair)
-    _, high = pair.loss_range
-    if distance[0] == np.inf and not np.isfinite(high):
-        distance = (40.0 + epsilon, 0.0)
-    jump = split(pair, epsilon, distance)
-    best: LogDelta | None = None
+    jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
-    spread = (min(jump.cut, high) - epsilon) + 1.0
-    for size in SIZES:
-        for _ in range(3):  # until the window is as wide as it must be
-            try:
-                found, need = _bracket(pair, epsilon, jump, size, spread, exact)
-            except _TooFine:
-                found, need = None, spread
-            enough = found is not None or need <= spread
-            spread = need
-            if enough:
+    spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
+    best: LogDelta | None = None
+    for _ in range(7):
+        found, need = _bracket(pair, epsilon, jump, h, spread, bool(exact))
+        if found is not None:
+            best = found if best is None else _tighter(best, found)
+            if exact or best.upper - best.lower <= aim:
                 break
-        if found is None:
-            continue
-        best = found if best is None else _tighter(best, found)
-        if best.upper - best.lower <= aim or (exact and found.upper - found.lower <= 1e-6):
+        finest = 1.01 * 2 * max(need, spread) / MAX_POINTS
+        if found is not None and h <= 1.5 * finest:
             break
+        spread = need
+        h = max(h / 4.0, finest) if found is not None else max(h, finest)
     if best is None:
         raise NumericalFailure("`lattice` found no grid for this pair: its losses span too many scales.")
     return best
+
+
+def _jump(pair: DominatingPair, epsilon: float) -> Jump:
+    distance = margin(pair)
+    if distance[0] == np.inf:  # no bound on the others' sum: whatever the jump leaves is counted as slack
+        distance = (40.0, 0.0)
+    return split(pair, epsilon, distance)
+
+
+def _plan(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[float, float]:
+    """A first guess of the window's width and of a lattice step that resolves the narrowest body."""
+    try:
+        axis, c, _ = saddle(pair, epsilon, jump.cut)
+    except (CannotVouch, TooManyNodes):
+        try:
+            axis, c = Axis(pair, 0.0, 0.0, 0.0, jump.cut), 0.0
+        except (CannotVouch, TooManyNodes):
+            return max(jump.cut - epsilon, 1.0), 1e-3
+    _, _, variance = axis.cumulants(c)
+    body = min(float(np.sqrt(t.weight @ (t.loss - t.weight @ t.loss) ** 2)) for t in axis.terms)
+    spread = 14.0 * float(np.sqrt(max(variance, 1e-300)))
+    spread = min(max(spread, 8 * body), 1e4)
+    return spread, min(max(body / 4.0, 4 * spread / MAX_POINTS), spread / 256, 0.25)
 
 
 class _TooFine(ArithmeticError):
@@ -105,7 +123,7 @@ def _grid(step: Step, h: float, cut: float, count: int, exact: bool) -> Grid:
     if not np.isfinite(low) or float(step.tails(np.array(low + 1e-3 * (high - low))).p_below) < floor:
         low = _quantile(step, floor, high)
     first = int(np.floor((low - offset) / h - 1e-9))
-    last = int(np.ceil((high - offset) / h - 1e-9)) if high == facts.max_loss else int(np.floor((high - offset) / h))
+    last = int(np.ceil((high - offset) / h - 1e-9))  # at or above the cut, so that the jump stays a jump
     size = last - first + 1
     if size > MAX_POINTS:
         raise _TooFine
@@ -128,60 +146,42 @@ def _quantile(step: Step, log_mass: float, high: float) -> float:
 
 
 def _bracket(
-    pair: DominatingPair, epsilon: float, jump: Jump, size: int, spread: float, exact: float | None
+    pair: DominatingPair, epsilon: float, jump: Jump, h: float, spread: float, exact: bool
 ) -> tuple[LogDelta | None, float]:
-    """One refinement: the bracket at about `size` window points, and the width the window needs."""
-    h = exact if exact else spread / size
-    parts = []
-    top = jump.cut
-    for step, count in pair.terms:
-        grid = _grid(step, h, top, count, bool(exact))
-        parts.append(_Part(*discretise(step, grid, count), count))
-    # the last grid points may lie below the cut: the jump is taken at the common lowest one
+    """The bracket on a lattice of step h and the width its window needs; None if that is far above `spread`."""
+    try:
+        parts = []
+        for step, count in pair.terms:
+            parts.append(_Part(*discretise(step, _grid(step, h, jump.cut, count, exact), count), count))
+    except _TooFine:
+        return None, 2 * spread
     ends = [float(p.pessimistic.grid.losses()[-1]) for p in parts]
-    tails = [_split_at(pair, end_losses=ends, epsilon=epsilon, jump=jump)]
-    moved = tails[0]
+    jump = at_ends(pair, jump, epsilon, ends)
+    jump_part, jump_error = jump.log_part(epsilon)
+    mass = pair.log_p_only
     upper = _Side([(p.pessimistic, p.count) for p in parts], epsilon)
     lower = _Side([(p.optimistic, p.count) for p in parts], epsilon)
-    need = max(upper.window, lower.window if np.isfinite(lower.window) else 0.0)
+    need = max(upper.window, lower.window)
     length = 1 << int(np.ceil(np.log2(max(need / h, 16.0))))
     if length > MAX_POINTS:
-        raise _TooFine
-    if not exact and need > 1.5 * spread:
-        return None, need
+        log_up = min(log_total(np.array([upper.chernoff, jump_part, jump_error, jump.log_slack])), 0.0)
+        log_low = max(_less(jump_part, jump_error), mass)
+        return LogDelta(log_low, log_up, log_up, True, "lattice", np.inf, min(jump.log_q, 0.0)), need
     up_value, up_error, tail = upper.value(length)
     low_value, low_error, _ = lower.value(length)
-    jump_part, jump_error = moved.log_part(epsilon)
-    log_up = log_total(np.array([up_value, up_error, jump_part, jump_error, moved.log_slack]))
-    positive = log_total(np.array([low_value, jump_part]))
-    negative = log_total(np.array([low_error, jump_error]))
-    log_low = positive + float(np.log(-np.expm1(min(negative - positive, 0.0)))) if negative < positive else -np.inf
-    mass = pair.log_p_only
-    log_up, log_low = min(log_up, 0.0), max(log_low, mass)
-    log_tail = log_total(np.array([tail, moved.log_q]))
-    middle = log_low if log_low == -np.inf else (log_up + log_low) / 2
-    if log_low == -np.inf:
-        middle = log_up
+    log_up = min(log_total(np.array([up_value, up_error, jump_part, jump_error, jump.log_slack])), 0.0)
+    chernoff = min(log_total(np.array([upper.chernoff, jump_part, jump_error, jump.log_slack])), 0.0)
+    log_up = min(log_up, chernoff)
+    log_low = max(_less(log_total(np.array([low_value, jump_part])), log_total(np.array([low_error, jump_error]))), mass)
+    middle = log_up if log_low == -np.inf or log_up - log_low > 20.0 else (log_up + log_low) / 2
     condition = max(1.0, float(np.exp(min(upper.log_size - log_up, 600.0))))
-    return LogDelta(log_low, middle, log_up, True, "lattice", condition, min(log_tail, 0.0)), need
+    log_tail = min(log_total(np.array([tail, jump.log_q])), 0.0)
+    return LogDelta(log_low, middle, log_up, True, "lattice", condition, log_tail), need
 
 
-def _split_at(pair: DominatingPair, end_losses: Sequence[float], epsilon: float, jump: Jump) -> Jump:
-    """The jump split with each step's cut at its last grid point (at most the common cut)."""
-    from dpaccount.engines.jump import log_rate, log_some
-
-    rate_p, rate_q, error = [], [], 0.0
-    for (step, count), end in zip(pair.terms, end_losses, strict=True):
-        tails = step.tails(np.array(end))
-        rate_p.append(np.log(count) + log_rate(float(tails.p_above)))
-        rate_q.append(np.log(count) + log_rate(float(tails.q_above)))
-        error = max(error, tails.error)
-    total_q = log_total(np.array(rate_q))
-    slack = jump.log_slack
-    if min(end_losses) < jump.cut:
-        # between its last point and the cut a step's loss need not push the total above epsilon
-        slack = epsilon + total_q if jump.log_slack > -np.inf else jump.log_slack
-    return Jump(jump.cut, log_some(log_total(np.array(rate_p))), log_some(total_q), slack, error + 4e-16)
+def _less(positive: float, negative: float) -> float:
+    """log(e^positive - e^negative), -inf where nothing is left."""
+    return positive + float(log1m_exp(negative - positive)) if negative < positive else -np.inf
 
 
 class _Side:
@@ -193,11 +193,10 @@ class _Side:
         self.parts = [_trimmed(d.grid, d.mass, n) for d, n in parts]
         self.empty = any(not mass.size for _, mass, _, _ in self.parts)
         if self.empty:
-            self.window, self.c, self.log_size = 0.0, 1.0, -np.inf
+            self.window, self.c, self.log_size, self.chernoff = 0.0, 1.0, -np.inf, -np.inf
             return
-        self.c = self._saddle()
+        self.c = self._tilt()
         k, mean, variance = self._cumulants(self.c)
-        self.mean = mean
         self.log_size = k - self.c * epsilon - float(np.log(self.c) + np.log1p(self.c))
         self.window = 2 * self._half_width(k, mean, variance)
 
@@ -212,21 +211,33 @@ class _Side:
             variance += n * float(w @ (loss - m) ** 2) / total
         return k, mean, variance
 
-    def _saddle(self) -> float:
+    def _tilt(self) -> float:
+        """The saddle point, or the smallest tilt that costs at most e^SLOPE more: a smaller one makes single jumps rare."""
         low, high = 1e-6, 1.0
         for _ in range(60):
-            if self._cumulants(high)[1] - self.epsilon - 1 / high - 1 / (high + 1) > 0 or high > 1e7:
+            if self._slope(high) > 0 or high > 1e7:
                 break
             low, high = high, 2 * high
         for _ in range(30):
             c = float(np.sqrt(low * high))
-            if self._cumulants(c)[1] - self.epsilon - 1 / c - 1 / (c + 1) > 0:
-                high = c
-            else:
-                low = c
+            low, high = (low, c) if self._slope(c) > 0 else (c, high)
             if high < 1.02 * low:
                 break
-        return high
+        k, _, _ = self._cumulants(high)
+        # sup over l of (1 - e^{eps - l})_+ e^{-c (l - eps)} is kappa(c) = c^c/(1+c)^{1+c}
+        self.chernoff = k - high * self.epsilon + high * np.log(high) - (1 + high) * np.log1p(high) + 1e-9 * (1 + abs(k))
+        best = self._exponent(high)
+        low, top = 1e-3 * high, high
+        for _ in range(8):
+            c = float(np.sqrt(low * high))
+            low, high = (low, c) if self._exponent(c) <= best + SLOPE else (c, high)
+        return min(high, top)
+
+    def _slope(self, c: float) -> float:
+        return self._cumulants(c)[1] - self.epsilon - 1 / c - 1 / (c + 1)
+
+    def _exponent(self, c: float) -> float:
+        return self._cumulants(c)[0] - c * self.epsilon - float(np.log(c) + np.log1p(c))
 
     def _half_width(self, k: float, mean: float, variance: float) -> float:
         """w with tilted mass below e^-OUTSIDE beyond mean +- w, by Chernoff over a few tilts."""

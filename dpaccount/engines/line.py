@@ -13,13 +13,12 @@ a negative integral. For eps < 0 the swapped pair answers at -eps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp, log_total
+from dpaccount._log import log1m_exp
 from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, saddle
 from dpaccount.engines.jump import Jump, margin, split
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
@@ -28,63 +27,6 @@ Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 VOUCH = 1e-7  # a larger estimated relative error is not an answer
 MAX_LINE = 6000
-ULP = 2.3e-16
-
-
-class CannotVouch(ArithmeticError):
-    """The contour cannot estimate its own error here; the message says why."""
-
-
-@dataclass
-class _Term:
-    """One distinct step: count, normalised nodes with a weight, and the log of its mass below the cut."""
-
-    count: int
-    loss: Array
-    weight: Array
-    log_mass: float
-    error: float
-
-
-class _Axis:
-    """K and its first two derivatives on the real axis, from nodes valid for tilts in [low, high]."""
-
-    def __init__(self, pair: DominatingPair, low: float, high: float, rate: float, cut: float) -> None:
-        self.low, self.high, self.rate = low, high, rate
-        self.terms: list[_Term] = []
-        for step, count in pair.terms:
-            nodes = step.nodes(low, high, rate, upper=cut)
-            if not nodes.loss.size:
-                raise CannotVouch("no mass below the cut")
-            below = float(step.tails(np.array(cut)).p_below) if cut < np.inf else float(log1m_exp(step.facts.log_p_only))
-            weight = np.exp(nodes.log_p - log_total(nodes.log_p))
-            self.terms.append(_Term(count, nodes.loss, weight, below, nodes.error))
-        self.log_mass = sum(t.count * t.log_mass for t in self.terms)
-
-    def cumulants(self, c: float) -> tuple[float, float, float]:
-        """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
-        k = mean = variance = 0.0
-        for t in self.terms:
-            with np.errstate(over="ignore"):
-                growth = np.expm1(c * t.loss)
-            if not growth.max() < 1e280:
-                raise CannotVouch("the tilt overflows")
-            total = float(t.weight @ growth)
-            tilted = t.weight * (1.0 + growth)
-            m = float(tilted @ t.loss) / (1.0 + total)
-            v = float(tilted @ (t.loss - m) ** 2) / (1.0 + total)
-            k += t.count * float(np.log1p(total))
-            mean += t.count * m
-            variance += t.count * v
-        return k, mean, variance
-
-    def rounding(self, c: float) -> float:
-        """Estimated absolute error of K(c) - K(0)."""
-        total = 0.0
-        for t in self.terms:
-            moved = float(t.weight @ np.abs(np.expm1(c * t.loss)))
-            total += t.count * (16 * ULP + t.error) * min(moved, 4.0)
-        return total
 
 
 class Contour:
@@ -100,7 +42,7 @@ class Contour:
 
     def _build(self, pair: DominatingPair) -> None:
         eps, cut = self.epsilon, self.jump.cut
-        axis, c, middle = _saddle(pair, eps, cut)
+        axis, c, middle = saddle(pair, eps, cut, 2.6 * float(np.sqrt(2 * AIM)))
         k, _, variance = axis.cumulants(c)
         spread = np.sqrt(variance)
         if not spread > 0.0:
@@ -127,7 +69,7 @@ class Contour:
         line = axis.rounding(c) + ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         self.slip = ends + float(size @ slip) + line * float(size.sum())
 
-    def _mass_only(self, axis: _Axis) -> None:
+    def _mass_only(self, axis: Axis) -> None:
         self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
         self.log_phi, self.size = np.full(1, -np.inf + 0j), np.zeros(1)
         self.log_mass, self.slip, self.log_alias = axis.log_mass, 0.0, -np.inf
@@ -169,7 +111,7 @@ def _log(x: float) -> float:
     return float(np.log(x)) if x > 0 else -np.inf
 
 
-def _phi(axis: _Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Array]:
+def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Array]:
     """log E[e^{(c+is)L}]/E[e^{cL}] of the composition, and its estimated error at every s.
 
     phi - 1 = sum p (-2 sin^2(sL/2) + i sin sL) keeps the error of T log phi at T * ulp * |phi - 1|.
@@ -190,14 +132,14 @@ def _phi(axis: _Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], A
     return log_phi, slip
 
 
-def _reach(pair: DominatingPair, axis: _Axis, c: float, spread: float, cut: float) -> tuple[_Axis, float]:
+def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float) -> tuple[Axis, float]:
     """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
     start = float(np.sqrt(2 * AIM) / spread)
     base = np.log(abs(c * (c + 1)))
     for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
         points = start * widen * _PROBES
         if axis.rate < points[-1]:
-            axis = _Axis(pair, axis.low, axis.high, float(points[-1]), cut)
+            axis = Axis(pair, axis.low, axis.high, float(points[-1]), cut)
         log_phi, _ = _phi(axis, c, points)
         fall = np.real(log_phi) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
         fallen = fall < -AIM
@@ -210,52 +152,8 @@ def _reach(pair: DominatingPair, axis: _Axis, c: float, spread: float, cut: floa
 _PROBES = np.array([0.85, 1.0, 1.2, 1.45, 1.8, 2.2, 2.6])
 
 
-def _saddle(pair: DominatingPair, epsilon: float, cut: float) -> tuple[_Axis, float, bool]:
-    """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
-    axis = _Axis(pair, 0.0, 0.0, 0.0, cut)
-    _, mean, variance = axis.cumulants(0.0)
-    spread = float(np.sqrt(max(variance, 1e-300)))
-    rate = float(2.6 * np.sqrt(2 * AIM) / spread)
-    if mean - epsilon > 1.5 * spread + 1.0:
-        axis = _Axis(pair, -1.0, 0.0, rate, cut)
-        return axis, _root(axis, epsilon, -1.0 + 1e-9, -1e-9), True
-    gap = (epsilon - mean) / spread
-    guess = (gap + np.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
-    high = 1.3 * guess
-    for _ in range(30):
-        axis = _Axis(pair, 0.0, high, rate, cut)
-        _, mean, _ = axis.cumulants(high)
-        if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
-            return axis, _root(axis, epsilon, 1e-9 * high, high), False
-        high *= 1.9
-        if high > 1e7:
-            break
-    raise CannotVouch("epsilon is at the edge of what the loss can reach")
-
-
-def _root(axis: _Axis, epsilon: float, low: float, high: float) -> float:
-    """Zero of F'(c) = K'(c) - eps - 1/c - 1/(c+1), increasing on each strip: Newton kept inside a bracket."""
-    c = 0.8 * high if low >= 0 else -0.5
-    for _ in range(60):
-        _, mean, variance = axis.cumulants(c)
-        value = mean - epsilon - 1 / c - 1 / (c + 1)
-        if value > 0:
-            high = c
-        else:
-            low = c
-        slope = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        move = -value / slope
-        new = c + move
-        if not low < new < high:
-            new = (low + high) / 2
-        if abs(new - c) <= 1e-4 * min(abs(c), abs(c + 1)) + 0.0:
-            return new
-        c = new
-    return c
-
-
 def _period(
-    axis: _Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float
+    axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float
 ) -> tuple[float, float]:
     """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and the log of the aliasing bound.
 
@@ -284,11 +182,11 @@ def _period(
 
 def approximate_epsilon(pair: DominatingPair, log_delta: float) -> float:
     """Where the saddle-point approximation of log delta crosses `log_delta`: a first guess, no more."""
-    axis = _Axis(pair, 0.0, 0.0, 0.0, np.inf)
+    axis = Axis(pair, 0.0, 0.0, 0.0, np.inf)
     _, mean, variance = axis.cumulants(0.0)
     spread = float(np.sqrt(max(variance, 1e-300)))
     c = max(float(np.sqrt(-2 * log_delta)), 1.0) / spread
-    axis = _Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
+    axis = Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
 
     def at(c: float) -> tuple[float, float]:
         k, mean, variance = axis.cumulants(c)

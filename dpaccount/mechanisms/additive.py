@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from dpaccount._quadrature import Density
 from dpaccount.adjacency import Adjacency, parse, unsupported
-from dpaccount.mechanisms.atomic import atom_tails
-from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, quadrature_log_mgf
+from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
+from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, quadrature_log_mgf, tail_log_delta
 
 Array = npt.NDArray[np.float64]
 
@@ -183,7 +183,10 @@ class AdditiveMixture(Step):
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
-        return None
+        """The sum over atoms, or the difference of the tails: it cancels where the pair is nearly identical."""
+        if self.base.noise_kind == "lattice":
+            return atom_log_delta(*self.atoms(), -np.inf, epsilon)
+        return tail_log_delta(self.tails(epsilon), epsilon)
 
     def step_log_mgf(self, z: Any) -> Any:
         return quadrature_log_mgf(self, z)

@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp
+from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import Density, Nodes
 from dpaccount.pair import Step, Tails, nodes_log_mgf
 
@@ -28,17 +28,7 @@ class AtomicStep(Step):
 
     @final
     def log_delta(self, epsilon: Any) -> Any | None:
-        """log of P{L = inf} + sum of p (1 - e^{eps - l}) over l > eps: positive terms, no cancellation."""
-        at, log_p = self.atoms()
-        epsilon = np.asarray(epsilon, dtype=float)
-        gap = np.minimum(np.subtract.outer(epsilon, at), 0.0)
-        with np.errstate(divide="ignore"):
-            terms = log_p + log1m_exp(gap)
-        top = np.maximum(terms.max(axis=-1, initial=-np.inf), self.facts.log_p_only)
-        safe = np.where(np.isfinite(top), top, 0.0)
-        with np.errstate(divide="ignore"):
-            total = np.exp(terms - safe[..., None]).sum(axis=-1) + np.exp(self.facts.log_p_only - safe)
-            return (safe + np.log(total))[()]
+        return atom_log_delta(*self.atoms(), self.facts.log_p_only, epsilon)
 
     @final
     def step_log_mgf(self, z: Any) -> Any:
@@ -59,3 +49,16 @@ def atom_tails(loss: Array, log_p: Array, log_q: Array, log_p_only: float, log_q
     p_below = np.concatenate([[-np.inf], np.logaddexp.accumulate(log_p)])
     q_above = np.concatenate([[-np.inf], np.logaddexp.accumulate(log_q[::-1])])[::-1]
     return Tails(p_above[place], p_below[place], q_above[place], q_below[place], 2e-16 * (20 + loss.size))
+
+
+def atom_log_delta(loss: Array, log_p: Array, log_p_only: float, epsilon: Any) -> Any:
+    """log of P{L = inf} + sum of p (1 - e^{eps - l}) over l > eps: positive terms, no cancellation."""
+    epsilon = np.asarray(epsilon, dtype=float)
+    order = np.argsort(loss, kind="stable")
+    loss, log_p = loss[order], log_p[order]
+    out = np.empty(epsilon.shape)
+    for index in np.ndindex(epsilon.shape):
+        first = int(np.searchsorted(loss, epsilon[index], side="right"))
+        terms = np.append(log_p[first:] + log1m_exp(epsilon[index] - loss[first:]), log_p_only)
+        out[index] = log_total(terms)
+    return out[()]

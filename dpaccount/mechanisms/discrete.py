@@ -14,7 +14,7 @@ from dpaccount import _check
 from dpaccount._quadrature import Density, Nodes
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
-from dpaccount.mechanisms.atomic import atom_tails
+from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
 from dpaccount.mechanisms.gaussian import noise_multiplier
 from dpaccount.pair import DominatingPair, Facts, Step, Tails, nodes_log_mgf
 
@@ -86,7 +86,7 @@ class _IntegerNoise(AdditiveStep):
         return atom_tails(at, log_p, log_p - at, -np.inf, -np.inf, loss)
 
     def log_delta(self, epsilon: Any) -> Any | None:
-        return None
+        return atom_log_delta(*self.atoms(), -np.inf, epsilon)
 
     def step_log_mgf(self, z: Any) -> Any:
         loss, log_p = self.atoms()

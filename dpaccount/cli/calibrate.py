@@ -1,0 +1,172 @@
+"""``dpaccount calibrate``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import click
+
+from dpaccount.calibration import calibrate
+from dpaccount.cli.options import run_options
+from dpaccount.cli.show import bounds_record, print_json, print_lines, print_table, warn
+from dpaccount.cli.stated import Stated, flag
+from dpaccount.results import Calibration, Status
+from dpaccount.statement import bracket, certainty, method_text, shown_down, shown_up
+from dpaccount.training import steps_of
+
+FREE = ("noise-multiplier", "mechanism-epsilon", "sampling-probability", "steps", "epochs", "batch-size")
+_INTEGER = ("steps", "batch_size")
+_TARGETS = (("epsilon", "delta"), ("false_positive_rate", "false_negative_rate"), ("advantage",))
+
+
+@click.command("calibrate", short_help="Least noise for a budget, or most steps, epochs or batch.")
+@run_options("epsilon", "delta", "advantage", "false_positive_rate", "false_negative_rate")
+@click.option("--solve", type=click.Choice(FREE), help="The number to find (default: the one that is missing).")
+@click.pass_context
+def calibrate_command(ctx: click.Context, as_json: bool, solve: str | None, **options: Any) -> None:
+    """The least noise for a budget, or the most steps, epochs, batch or sampling probability.
+
+    The number that is missing is found: noise first, then length, then batch.
+
+    \b
+    dpaccount calibrate --dataset-size 60000 --batch-size 256 --epochs 60 --epsilon 2 --delta 1e-5
+    dpaccount calibrate --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epsilon 2 --delta 1e-5
+    dpaccount calibrate --sampling-probability 0.01 --steps 1000 --advantage 0.1
+    """
+    stated = Stated.of(ctx)
+    targets = _targets(stated)
+    free = solve.replace("-", "_") if solve else _missing(stated)
+    if free in ("epochs", "batch_size") and not stated.trained:
+        raise click.UsageError(f"{flag(free)} needs --dataset-size and the other numbers of a training run.")
+    solved = [_solve(stated, free, target) for target in targets]
+    notes = [n for target, (_, found) in zip(targets, solved, strict=True) for n in (*found.notes, *_notes(stated, target))]
+    if as_json:
+        rows = [_record(free, target, filled, found) for target, (filled, found) in zip(targets, solved, strict=True)]
+        print_json("calibrate", solved_for=free, answers=rows, notes=list(dict.fromkeys(notes)))
+        return
+    if len(solved) == 1:
+        _print_one(free, *solved[0])
+    else:
+        _print_several(free, solved)
+    warn(notes)
+
+
+def _notes(stated: Stated, target: dict[str, float]) -> tuple[str, ...]:
+    if "delta" not in target or not stated.trained or target["delta"] < 1.0 / stated.values["dataset_size"]:
+        return ()
+    return stated.with_values(batch_size=1, accumulation=None, epochs=None, steps=1).notes(target["delta"])
+
+
+def _targets(stated: Stated) -> list[dict[str, float]]:
+    """Every combination of the values of the one kind of target that is given."""
+    given = [names for names in _TARGETS if any(stated.values.get(name) is not None for name in names)]
+    if len(given) != 1:
+        raise click.UsageError("Give one target: --epsilon with --delta, or --fpr with --fnr, or --advantage.")
+    lists = [stated.need(name) for name in given[0]]
+    return [dict(zip(given[0], values, strict=True)) for values in itertools.product(*lists)]
+
+
+def _missing(stated: Stated) -> str:
+    """The number that the options leave free."""
+    values = stated.values
+    if stated.loaded is not None:
+        raise click.UsageError("The run file holds a whole composition: nothing is left to solve for.")
+    size = "noise_multiplier" if stated.mechanism in ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace") else (
+        "mechanism_epsilon"
+    )
+    order = [size, "steps"] + (["batch_size"] if stated.trained else ["sampling_probability"])
+    for name in order:
+        if values.get(name) is None and not (name == "steps" and values.get("epochs") is not None):
+            return "epochs" if name == "steps" and stated.trained else name
+    raise click.UsageError("Nothing is left free: leave one number out, or name it with --solve.")
+
+
+def _solve(stated: Stated, free: str, target: dict[str, float]) -> tuple[Stated, Calibration]:
+    """The run with the found value filled in, and the calibration."""
+    search = "steps" if free == "epochs" else free
+
+    def fill(value: Any) -> Stated:
+        if search == "steps":
+            return stated.with_values(epochs=None, steps=value)
+        return stated.with_values(**{search: value})
+
+    top = stated.values["dataset_size"] // (stated.values.get("accumulation") or 1) if search == "batch_size" else None
+    bracket = (1, 1e9) if search == "steps" else None if top is None or top < 2 else (1, top)
+    fill(0.5 if search == "sampling_probability" else 1).guarantee  # noqa: B018  # refuses what else is missing or wrong
+    found = calibrate(
+        lambda value: fill(value).guarantee, integer=search in _INTEGER, bracket=bracket, adjacency=stated.values["adjacency"],
+        method=stated.values["method"], **target,
+    )
+    value: Any = found.value
+    if search not in _INTEGER:  # what is printed is what was checked, or safer
+        value = float(_shown(search, value))
+    return fill(value), found
+
+
+def _shown(name: str, value: float) -> str:
+    """Ten digits, rounded to the safe side: noise up, anything else down; whole numbers as they are."""
+    if isinstance(value, int):
+        return str(value)
+    return shown_up(value, 10) if name == "noise_multiplier" else shown_down(value, 10)
+
+
+def _epochs(filled: Stated, steps: int) -> float:
+    run = filled.training
+    return run.epochs_of(steps)
+
+
+def _answer(free: str, filled: Stated) -> str:
+    """The found number as it is printed."""
+    if free != "epochs":
+        return _shown(free, filled.values[free])
+    epochs = _epochs(filled, filled.values["steps"])
+    text = shown_down(epochs, 10)
+    whole = math.floor(epochs)
+    steps = filled.values["steps"]
+    run = filled.training
+    return f"{text}  ({steps} steps; {whole} whole epochs are {steps_of(whole, run.dataset_size, run.logical_batch_size) if whole else 0})"
+
+
+_EDGE = {
+    "noise_multiplier": "the least that meets",
+    "mechanism_epsilon": "the largest that meets",
+    "sampling_probability": "the largest that meets",
+    "steps": "the most that meet",
+    "epochs": "the most that meet",
+    "batch_size": "the largest that meets",
+}
+
+
+def _print_one(free: str, filled: Stated, found: Calibration) -> None:
+    label = free.replace("_", " ")
+    edge = f"{_EDGE[free]} {found.target}"
+    if found.status is Status.NO_NOISE_NEEDED:
+        edge = f"{found.target} holds here and everywhere in the search range"
+    name = found.target.split(" ", maxsplit=1)[0] if not found.target.startswith("false") else "false negative rate"
+    print_lines([
+        (label, _answer(free, filled)),
+        ("target", edge),
+        ("achieved", f"{name} in {bracket(found.achieved)}, {certainty(found.achieved)}"),
+        *filled.lines(),
+        ("method", method_text(found.achieved.method)),
+    ])
+
+
+def _print_several(free: str, solved: list[tuple[Stated, Calibration]]) -> None:
+    rows = [(_answer(free, filled), found.target, bracket(found.achieved)) for filled, found in solved]
+    print_table((free.replace("_", " "), "target", "achieved"), rows)
+    print_lines([
+        *((name, text) for name, text in solved[0][0].lines() if free != "noise_multiplier" or name != "mechanism"),
+        ("method", method_text(", ".join(dict.fromkeys(found.achieved.method for _, found in solved)))),
+        ("digits", certainty(solved[0][1].achieved)),
+    ])
+
+
+def _record(free: str, target: dict[str, float], filled: Stated, found: Calibration) -> dict[str, Any]:
+    value = _epochs(filled, filled.values["steps"]) if free == "epochs" else filled.values[free]
+    return {
+        **target, free: value, "infeasible": found.infeasible, "target": found.target, "status": found.status.name.lower(),
+        "evaluations": found.evaluations, "achieved": bounds_record(found.achieved), "run": filled.record(),
+    }

@@ -1,0 +1,119 @@
+"""``dpaccount curve``."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from dpaccount.cli.options import Numbers, run_options
+from dpaccount.cli.show import print_json, print_lines, print_table, warn
+from dpaccount.cli.stated import Stated
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.results import Bounds
+from dpaccount.statement import bracket, certainty, method_text, shown_down, shown_up
+
+
+class _Kind(NamedTuple):
+    """A curve: its argument and value, where it is read by default, and the method and plot that give it."""
+
+    argument: str
+    value: str
+    points: tuple[float, ...]
+    read: str
+    plot: str
+
+
+KINDS = {
+    "delta": _Kind("epsilon", "delta", (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8), "delta", "plot_profile"),
+    "trade-off": _Kind(
+        "false positive rate", "false negative rate", (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75), "trade_off",
+        "plot_trade_off",
+    ),
+    "renyi": _Kind("order", "divergence", (1.25, 1.5, 2, 3, 4, 6, 8, 16, 32, 64), "renyi", "plot_renyi"),
+}
+
+
+@click.command("curve", short_help="The delta, trade-off or Renyi curve: table, CSV, JSON or plot.")
+@run_options()
+@click.option("--kind", type=click.Choice(list(KINDS)), default="delta", show_default=True, help="Which curve.")
+@click.option("--at", type=Numbers(), help="Where to read it: a comma list of epsilons, false positive rates or orders.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw it (.png, .pdf, .svg).")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of text.")
+@click.pass_context
+def curve_command(
+    ctx: click.Context, as_json: bool, kind: str, at: tuple[float, ...] | None, plot: Path | None, as_csv: bool, **options: Any
+) -> None:
+    """The privacy curve delta(epsilon), the trade-off function, or the Renyi divergence of a run.
+
+    \b
+    dpaccount curve --noise-multiplier 1 --sampling-probability 0.01 --steps 1000
+    dpaccount curve --run run.toml --kind trade-off --at 1e-4,0.01,0.1 --csv
+    dpaccount curve --run run.toml --plot curve.pdf
+    """
+    if as_json and as_csv:
+        raise click.UsageError("Give --json or --csv, not both.")
+    stated = Stated.of(ctx)
+    chosen, profile = KINDS[kind], stated.profile
+    points = at or chosen.points
+    found = getattr(profile, chosen.read)(list(points))
+    if as_json:
+        answers = [_record(chosen, x, b) for x, b in zip(points, found, strict=True)]
+        print_json(
+            "curve", kind=kind, run=stated.record(), answers=answers, certified=found.certified, method=found.method,
+            status=found.status.name.lower(), notes=list(found.notes),
+        )
+    elif as_csv:
+        _print_csv(chosen, points, found)
+    else:
+        _print_text(chosen, points, found, stated)
+    if plot is not None:
+        _draw(profile, chosen, at, plot)
+        click.echo(f"plot written to {plot}", err=True)
+    warn(found.notes)
+
+
+def _safe(found: Bounds) -> str:
+    return shown_down(float(found)) if found.safe == "lower" else shown_up(float(found))
+
+
+def _record(kind: _Kind, x: float, found: Bounds) -> dict[str, float]:
+    return {
+        kind.argument.replace(" ", "_"): x, kind.value.replace(" ", "_"): float(found),
+        "lower": float(found.lower), "estimate": float(found.estimate), "upper": float(found.upper),
+    }
+
+
+def _print_csv(kind: _Kind, points: tuple[float, ...], found: Bounds) -> None:
+    rows = [_record(kind, x, b) for x, b in zip(points, found, strict=True)]
+    writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def _print_text(kind: _Kind, points: tuple[float, ...], found: Bounds, stated: Stated) -> None:
+    side = "lower bound" if found.safe == "lower" else "upper bound"
+    print_table(
+        (kind.argument, f"{kind.value} ({side})", "bracket"),
+        [(f"{x:.10g}", _safe(b), bracket(b)) for x, b in zip(points, found, strict=True)],
+    )
+    print_lines([*stated.lines(), ("method", method_text(found.method)), ("digits", certainty(found))])
+
+
+def _draw(profile: PrivacyProfile, kind: _Kind, at: tuple[float, ...] | None, path: Path) -> None:
+    """Matplotlib is imported here and nowhere else, and without a window."""
+    try:
+        from matplotlib.figure import Figure
+
+        from dpaccount import plotting
+    except ImportError as error:
+        raise click.UsageError(f"--plot needs matplotlib: {error}.") from error
+    figure = Figure(layout="constrained")
+    getattr(plotting, kind.plot)(profile, None if at is None else list(at), ax=figure.subplots())
+    try:
+        figure.savefig(path, dpi=160)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"--plot {path}: {error}") from error

@@ -1,0 +1,136 @@
+"""``dpaccount explain``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from dpaccount.adjacency import Adjacency
+from dpaccount.cli.options import run_options
+from dpaccount.cli.rivals import Figure, grid_figure, rdp_figures
+from dpaccount.cli.show import Line, bounds_record, print_json, print_lines, print_table, warn
+from dpaccount.cli.stated import Stated
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.engines.auto import select
+from dpaccount.results import Bounds
+from dpaccount.statement import bracket, certainty, method_text, shown_up
+
+WHY = (
+    "RDP keeps one moment of the privacy loss and bounds its tail by it (Markov), so it is above the truth at every order.",
+    "A grid moves every loss upwards, once a step, so its excess grows with the number of steps; without a tilt its rounding",
+    "noise is about 1e-16 of the whole distribution, so a delta near or below it is out of reach.",
+)
+
+
+@click.command("explain", short_help="Which engine and bound, how certain, and what others would print.")
+@run_options("epsilon", "delta")
+@click.pass_context
+def explain_command(ctx: click.Context, as_json: bool, **options: Any) -> None:
+    """Which engine answers and why, how certain its digits are, and what other accountants would print.
+
+    \b
+    dpaccount explain --noise-multiplier 1 --sampling-probability 0.01 --steps 1000 --delta 1e-5
+    """
+    stated = Stated.of(ctx)
+    profile = stated.profile
+    delta, epsilon, found, asked = _answer(stated, profile)
+    sides = [_side(stated, profile, i, delta, epsilon) for i in range(len(profile.directions))]
+    figures = _rivals(profile, delta) if 0.0 < delta < 1.0 else []
+    truth = float(found) if epsilon is None else epsilon
+    notes = (*found.notes, *stated.notes(delta))
+    if as_json:
+        return print_json(
+            "explain", run=stated.record(), delta=delta, answer=bounds_record(found), condition=found.condition,
+            directions=[{**side, "answer": bounds_record(side["answer"])} for side in sides],
+            others=[{**figure._asdict(), "excess": _excess(figure, truth)} for figure in figures], notes=list(notes),
+        )
+    print_lines(_head(asked, found, stated))
+    click.echo()
+    for side in sides:
+        print_lines(_side_lines(side))
+        click.echo()
+    if figures:
+        _print_rivals(figures, truth, delta)
+    return warn(notes)
+
+
+def _answer(stated: Stated, profile: PrivacyProfile) -> tuple[float, float | None, Bounds, str]:
+    """delta, epsilon if that was given, the answer, and the question in words."""
+    name = "delta" if stated.values.get("delta") is not None else "epsilon"
+    if stated.values.get(name) is None:
+        raise click.UsageError("Missing option '--delta' (or '--epsilon').")
+    if len(stated.values[name]) != 1:
+        raise click.UsageError(f"Explain one --{name} at a time.")
+    value = stated.values[name][0]
+    if name == "delta":
+        return value, None, profile.epsilon(delta=value), f"epsilon at delta = {value:g}"
+    found = profile.delta(epsilon=value)
+    return float(found), value, found, f"delta at epsilon = {value:g}"
+
+
+def _head(asked: str, found: Bounds, stated: Stated) -> list[Line]:
+    return [
+        (asked.split(" ", maxsplit=1)[0], f"{shown_up(float(found))}  {asked[asked.index(' at') + 1 :]} (upper bound)"),
+        ("bracket", f"{bracket(found)}, {certainty(found)}"),
+        *_condition(found),
+        ("answered by", method_text(found.method)),
+        *stated.lines(),
+    ]
+
+
+def _condition(found: Bounds) -> list[Line]:
+    """How many digits cancellation may have cost; theorems that convert have none."""
+    if found.method.startswith("RDP") or not 0.0 < found.condition < math.inf:
+        return []
+    digits = max(15.9 - max(math.log10(found.condition), 0.0), 0.0)
+    return [("condition", f"{found.condition:.3g}: about {digits:.0f} digits survive cancellation")]
+
+
+def _side(stated: Stated, profile: PrivacyProfile, i: int, delta: float, epsilon: float | None) -> dict[str, Any]:
+    """One direction, answered on its own."""
+    pair = profile.directions[i]
+    alone = PrivacyProfile(pair, Adjacency.AS_WRITTEN, method=stated.values["method"])
+    chosen = select(pair)
+    forced = stated.values["method"] != "auto"
+    names = ("remove", "add") if len(profile.directions) == 2 else ("both orders alike",)
+    answer = alone.epsilon(delta=delta) if epsilon is None else alone.delta(epsilon=epsilon)
+    engine, reason = (stated.values["method"], "forced by --method") if forced else (chosen.engine, chosen.reason)
+    if answer.method.startswith("RDP"):
+        engine, reason = answer.method, f"a Renyi bound of the same steps beats their pair, which {engine} would answer"
+    return {"direction": names[i], "engine": engine, "reason": reason, "answer": answer}
+
+
+def _side_lines(side: dict[str, Any]) -> list[Line]:
+    found: Bounds = side["answer"]
+    return [
+        ("direction", side["direction"]),
+        ("engine", f"{side['engine']}: {side['reason']}"),
+        ("bracket", f"{bracket(found)}, {certainty(found)}"),
+        *_condition(found),
+        *([("answered by", method_text(found.method))] if found.method != side["engine"] else []),
+    ]
+
+
+def _rivals(profile: PrivacyProfile, delta: float) -> list[Figure]:
+    figures = rdp_figures(profile, delta)
+    return [*figures, grid_figure(profile.directions, delta)] if profile.directions else figures
+
+
+def _excess(figure: Figure, truth: float) -> float | None:
+    return None if figure.value is None or math.isinf(truth) else figure.value - truth
+
+
+def _print_rivals(figures: list[Figure], truth: float, delta: float) -> None:
+    click.echo(f"Others would print, for epsilon at delta = {delta:.6g}:")
+    rows = []
+    for figure in figures:
+        excess = _excess(figure, truth)
+        value = "-" if figure.value is None else f"{figure.value:.9g}"
+        if excess is not None and abs(excess) < 1e-11 * truth:
+            excess = 0.0
+        rows.append((figure.name, value, "" if excess is None else f"{excess:+.3g}", figure.why))
+    print_table(("accountant", "epsilon", "excess", "why"), rows)
+    for line in WHY:
+        click.echo(line)

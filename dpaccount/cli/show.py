@@ -1,0 +1,84 @@
+"""What commands print: the safe figure first, then aligned facts; or JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from dpaccount.results import Bounds, Status
+from dpaccount.statement import bracket, certainty, method_text, shown_up, version
+
+Line = tuple[str, str]
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """Label and text, aligned."""
+    rows = list(lines)
+    width = max(len(name) for name, _ in rows) + 2
+    for name, text in rows:
+        click.echo(f"{name:<{width}}{text}".rstrip())
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Columns, aligned to the left; a blank line follows."""
+    table = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+    for row in table:
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    click.echo()
+
+
+def print_json(command: str, **content: Any) -> None:
+    """One object; infinities are the strings "inf" and "-inf", which JSON has no numbers for."""
+    click.echo(json.dumps(plain({"dpaccount": version(), "command": command, **content}), indent=2, allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """The same as JSON can hold it."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def bounds_record(found: Bounds) -> dict[str, Any]:
+    """A scalar `Bounds` for --json."""
+    return {
+        "lower": float(found.lower), "estimate": float(found.estimate), "upper": float(found.upper),
+        "certified": found.certified, "method": found.method, "status": found.status.name.lower(),
+        "reason": None if found.status is Status.OK else found.status.value, "notes": list(found.notes),
+    }
+
+
+def print_answers(given: str, points: Sequence[float], asked: str, answers: Sequence[Bounds], facts: list[Line]) -> None:
+    """One answer as lines, several as a table, then the facts; the first column of a table is what was given."""
+    methods = ", ".join(dict.fromkeys(name for found in answers for name in found.method.split(", ")))
+    if len(answers) == 1:
+        found = answers[0]
+        head = [
+            (asked, f"{shown_up(float(found.upper))}  at {given} = {points[0]:g} (upper bound)"),
+            ("bracket", f"{bracket(found)}, {certainty(found)}"),
+        ]
+        print_lines([*head, *facts, ("method", method_text(methods))])
+        return
+    print_table(
+        (given, asked, "bracket", ""),
+        [(f"{x:g}", shown_up(float(f.upper)), bracket(f), certainty(f)) for x, f in zip(points, answers, strict=True)],
+    )
+    print_lines([*facts, ("method", method_text(methods))])
+
+
+def warn(notes: Iterable[str]) -> None:
+    """Notes to standard error, each once."""
+    for note in dict.fromkeys(notes):
+        click.echo(f"warning: {note}", err=True)
