@@ -11,10 +11,12 @@ from typing import Any
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.pair import Guarantee
 from dpaccount.results import Bounds, Calibration, Status
 
 WIDTH = 5e-10  # relative width of the final bracket
+FINEST = 4e-14  # the same where the curve itself is that sharp
 LOWEST, HIGHEST = 1e-9, 1e12
 MAX_EVALUATIONS = 120
 
@@ -91,7 +93,7 @@ class _Target:
     """What must hold: `excess` <= 0, with `achieved` for the report."""
 
     text: str
-    excess: Callable[[Any], float]
+    excess: Callable[[Any], tuple[float, float]]  # with the width of its own bracket
     achieved: Callable[[Any], Bounds]
     trivial: bool = False
 
@@ -112,7 +114,7 @@ def _target(
     a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
     log_a = math.log(a) if a else -math.inf
     return _Target(
-        f"advantage <= {a:g}", lambda p: _gap(_upper_log_delta(p, 0.0), log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0
+        f"advantage <= {a:g}", lambda p: _gap(p, 0.0, log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0
     )
 
 
@@ -122,7 +124,7 @@ def _privacy_target(epsilon: float | None, delta: float | None) -> _Target:
     log_d = math.log(d) if d else -math.inf
     return _Target(
         f"epsilon <= {e:g} at delta = {d:g}",
-        lambda p: _gap(_upper_log_delta(p, e), log_d),
+        lambda p: _gap(p, e, log_d),
         lambda p: p.epsilon(delta=d),
         d >= 1.0,
     )
@@ -142,23 +144,40 @@ def _error_target(alpha: float | None, beta: float | None) -> _Target:
         )
     return _Target(
         f"false negative rate >= {b:g} at false positive rate {a:g}",
-        lambda p: b - float(p.trade_off(a).lower),
+        _shortfall(a, b),
         lambda p: p.trade_off(a),
         b == 0.0,
     )
 
 
-def _gap(value: float, goal: float) -> float:
-    if goal == -math.inf:
-        return -1.0 if value == -math.inf else 1.0
-    return value - goal if value > -math.inf else -1e3
-
-
-def _upper_log_delta(profile: Any, epsilon: float) -> float:
+def _gap(profile: Any, epsilon: float, goal: float) -> tuple[float, float]:
+    """log of the upper delta less the goal, and the width of its bracket."""
     if isinstance(profile, PrivacyProfile):
-        return float(profile.log_delta(epsilon=epsilon).upper)
-    value = float(profile.delta(epsilon=epsilon))
-    return math.log(value) if value > 0 else -math.inf
+        found = profile.answer(epsilon, goal)
+        value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
+    else:
+        delta = float(profile.delta(epsilon=epsilon))
+        value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
+    if goal == -math.inf:
+        return (-1.0 if value == -math.inf else 1.0), 0.0
+    return (value - goal if value > -math.inf else -1e3), width
+
+
+def _shortfall(alpha: float, beta: float) -> Callable[[Any], tuple[float, float]]:
+    """beta - f(alpha); the tangent point found for one value is the first guess for the next."""
+    hint = [math.nan]
+
+    def excess(profile: Any) -> tuple[float, float]:
+        function = profile.trade_off()
+        if isinstance(function, TradeOffFunction):
+            function.hint = hint[0]
+            found = function(alpha)
+            hint[0] = function.hint
+        else:
+            found = profile.trade_off(alpha)
+        return beta - float(found.lower), float(found.width)
+
+    return excess
 
 
 def _range(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
@@ -184,6 +203,7 @@ class _Search:
     high: float
     known: dict[float, float] = field(default_factory=dict)
     refusal: ValueError | None = None
+    width: float = WIDTH
 
     def run(self, free: bool) -> Calibration:
         start = self._start(free)
@@ -208,7 +228,8 @@ class _Search:
             if len(self.known) >= MAX_EVALUATIONS:
                 raise ArithmeticError(f"`calibrate` did not converge in {MAX_EVALUATIONS} evaluations")
             try:
-                self.known[value] = self.target.excess(self.profile(value))
+                self.known[value], width = self.target.excess(self.profile(value))
+                self.width = min(max(0.03 * width, FINEST), WIDTH)
             except ValueError as error:
                 if isinstance(error, UnreachableTarget):
                     raise
@@ -300,12 +321,12 @@ class _Search:
             usable = stuck < 2 and f_good > -999.0 and f_bad > f_good
             share = f_bad / (f_bad - f_good) if usable else 0.5
             gap = abs(b - a)
-            nudge = min(0.35, max(0.15 * WIDTH / gap, 1e-6 if gap > 1e-3 else 0.0)) if usable else 0.0
+            nudge = min(0.35, max(0.15 * self.width / gap, 1e-6 if gap > 1e-3 else 0.0)) if usable else 0.0
             share = min(max(share, nudge), 1 - nudge)
             if usable:
                 share = min(share + nudge, 1 - nudge / 2) if abs(f_bad) < abs(f_good) else max(share - nudge, nudge / 2)
-                if gap * min(share, 1 - share) < 0.4 * WIDTH:
-                    share = 0.4 * WIDTH / gap if share < 0.5 else 1 - 0.4 * WIDTH / gap
+                if gap * min(share, 1 - share) < 0.4 * self.width:
+                    share = 0.4 * self.width / gap if share < 0.5 else 1 - 0.4 * self.width / gap
             value = math.exp(a + share * (b - a))
             if self.integer:
                 value = float(min(max(round(value), min(feasible, infeasible) + 1), max(feasible, infeasible) - 1))
@@ -325,7 +346,7 @@ class _Search:
         return feasible, infeasible
 
     def _close(self, a: float, b: float) -> bool:
-        return abs(a - b) <= 1.0 if self.integer else abs(a - b) <= WIDTH * max(abs(a), abs(b))
+        return abs(a - b) <= 1.0 if self.integer else abs(a - b) <= self.width * max(abs(a), abs(b))
 
     def _report(self, value: float, infeasible: float | None, status: Status) -> Calibration:
         profile = self.profile(value)

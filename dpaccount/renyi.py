@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from dpaccount import _check
 from dpaccount._quadrature import TooManyNodes
@@ -152,6 +152,11 @@ class RenyiBound(Guarantee):
         """The largest order at which every part is known."""
         return min((float(source.max_order) for source, _ in self.sources), default=math.inf)
 
+    @property
+    def first_order(self) -> float:
+        """The least order that every table holds; 1 without tables."""
+        return max((s.orders[0] for s, _ in self.sources if isinstance(s, OrderTable)), default=1.0)
+
     def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
         """The directed pairs of the part that is known as a pair; empty if there is none."""
         return () if self.pair is None else self.pair.under(adjacency)
@@ -202,7 +207,10 @@ class Conversion(NamedTuple):
     status: Status
 
 
-def renyi_epsilon(rdp: Callable[[Any], Any], delta: float, conversion: str = "improved", max_order: float = math.inf) -> Conversion:
+def renyi_epsilon(
+    rdp: Callable[[Any], Any], delta: float, conversion: str = "improved", max_order: float = math.inf,
+    first_order: float = 1.0,
+) -> Conversion:
     """The least epsilon >= 0 over real orders 1 < a <= max_order that D_a = rdp(a) implies at `delta`.
 
     ``mironov`` (M17, Prop. 3), ``improved`` (CKS20, Prop. 12), ``optimal`` (ALCKS21: the largest
@@ -214,34 +222,41 @@ def renyi_epsilon(rdp: Callable[[Any], Any], delta: float, conversion: str = "im
         return Conversion(math.inf, math.inf, Status.INFINITE_DELTA_ZERO)
     log_delta = math.log(delta)
     fast = _EPSILON["improved" if conversion == "optimal" else conversion]
-    value, order, status = _minimise(lambda a: fast(a, rdp(a), log_delta), max_order)
+    value, order, status = _minimise(lambda a: fast(a, rdp(a), log_delta), max_order, first_order)
     if conversion == "optimal" and math.isfinite(value):
         # the joint-range value is below `improved` at every order; search around that optimum
-        local = np.exp(np.linspace(-0.05, 0.05, 11)) * (order - 1) + 1
-        local = local[local <= max_order]
-        values = [_joint_epsilon(float(a), float(rdp(a)), log_delta) for a in local]
-        best = int(np.argmin(values))
-        if values[best] < value:
-            value, order = values[best], float(local[best])
+        best, at = _refine(lambda a: _joint_epsilon(a, float(rdp(a)), log_delta), order, max_order)
+        if best < value:
+            value, order = best, at
     if value <= 0.0:
         return Conversion(0.0, order, Status.ZERO)
     return Conversion(value, order, status)
 
 
-def renyi_log_delta(rdp: Callable[[Any], Any], epsilon: float, conversion: str = "improved", max_order: float = math.inf) -> Conversion:
+def renyi_log_delta(
+    rdp: Callable[[Any], Any], epsilon: float, conversion: str = "improved", max_order: float = math.inf,
+    first_order: float = 1.0,
+) -> Conversion:
     """log of the least delta <= 1 over real orders that D_a = rdp(a) implies at `epsilon` (any real number)."""
     fast = _DELTA["improved" if conversion == "optimal" else conversion]
-    value, order, status = _minimise(lambda a: fast(a, rdp(a), epsilon), max_order)
+    value, order, status = _minimise(lambda a: fast(a, rdp(a), epsilon), max_order, first_order)
     if conversion == "optimal" and value > -700.0:
-        local = np.exp(np.linspace(-0.05, 0.05, 11)) * (order - 1) + 1
-        local = local[local <= max_order]
-        values = [_joint_log_delta(float(a), float(rdp(a)), epsilon) for a in local]
-        best = int(np.argmin(values))
-        if values[best] < value:
-            value, order = values[best], float(local[best])
+        best, at = _refine(lambda a: _joint_log_delta(a, float(rdp(a)), epsilon), order, max_order)
+        if best < value:
+            value, order = best, at
     if value >= 0.0:
         return Conversion(0.0, order, Status.OK)
     return Conversion(value, order, status)
+
+
+def _refine(objective: Callable[[float], float], order: float, max_order: float) -> tuple[float, float]:
+    """Least value near an order, by Brent's method in log(a - 1)."""
+    centre = math.log(order - 1)
+    top = min(centre + 0.1, math.log(max_order - 1)) if math.isfinite(max_order) else centre + 0.1
+    found = minimize_scalar(
+        lambda t: objective(1 + math.exp(t)), bounds=(centre - 0.1, top), method="bounded", options={"xatol": 1e-7}
+    )
+    return float(found.fun), 1 + math.exp(float(found.x))
 
 
 def _mironov_epsilon(a: Array, rho: Array, log_delta: float) -> Array:
@@ -264,8 +279,13 @@ _EPSILON = {"mironov": _mironov_epsilon, "improved": _improved_epsilon}
 _DELTA = {"mironov": _mironov_delta, "improved": _improved_delta}
 
 
-def _minimise(objective: Callable[[Array], Array], max_order: float) -> tuple[float, float, Status]:
-    """Least value over 1 < a <= max_order: a grid in log(a - 1), then golden sections between its best three."""
+def _minimise(
+    objective: Callable[[Array], Array], max_order: float, first_order: float = 1.0
+) -> tuple[float, float, Status]:
+    """Least value over 1 < a <= max_order: a grid in log(a - 1), refined around its best point.
+
+    Orders below `first_order`, the first of a table, are only known by interpolation: an optimum there is reported.
+    """
     top = math.log(min(max_order, 1e12) - 1)
     bottom = min(math.log(1e-6), top - 1.0)
     grid = np.linspace(bottom, top, 97)
@@ -286,6 +306,7 @@ def _minimise(objective: Callable[[Array], Array], max_order: float) -> tuple[fl
             end = float(np.asarray(objective(np.array([max_order])))[0])
         if end <= values[best]:
             return end, max_order, Status.ORDER_GRID_END
+    at_end = at_end or order <= first_order * (1 + 1e-6) and first_order > 1.0
     return float(values[best]), order, Status.ORDER_GRID_END if at_end else Status.OK
 
 

@@ -31,7 +31,7 @@ class LogDelta(NamedTuple):
 
     `certified` is true only if every error is bounded. `condition` is the size of the
     largest quantity that cancels, relative to the answer. `log_tail` estimates log Q[L > eps], minus
-    the slope of delta in e^eps, for root finding.
+    the slope of delta in e^eps, for root finding. `loose` marks a bracket that was not refined as far as it could be.
     """
 
     lower: float
@@ -41,6 +41,7 @@ class LogDelta(NamedTuple):
     method: str
     condition: float = 1.0
     log_tail: float = math.nan
+    loose: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +116,7 @@ class Bounds:
             body = body if len(body) < 600 else body[:597] + "..."
             text = f"Bounds([{body}], {kind}, {self.method}"
         else:
-            digits = certain_digits(self.lower, self.estimate, self.upper)
-            text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
+            text = f"Bounds({certain_digits(self.lower, self.estimate, self.upper)} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
         return text + (")" if self.status is Status.OK else f"; {self.status.value})")
 
     def _repr_html_(self) -> str:
@@ -139,6 +139,8 @@ def certain_digits(lower: float, estimate: float, upper: float) -> str:
     if scale == 0.0:
         return "0"
     gap = (upper - lower) / scale
+    if gap > 0.1:
+        return f"at most {upper:.6g}"
     digits = 12 if gap <= 1e-12 else max(1, min(12, int(-math.log10(gap))))
     return f"{estimate:.{digits}g}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -26,9 +27,9 @@ class PairOption:
         self.curves = [invert.curve_of(side, method) for side in self.sides]
         self.proved = all(side.proved for side in self.sides)
 
-    def log_delta(self, epsilon: float) -> LogDelta:
+    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         """The larger direction's bracket; its tail is the slope that a root finder needs."""
-        found = [curve(epsilon) for curve in self.curves]
+        found = [curve(epsilon, goal) for curve in self.curves]
         lead = max(found, key=lambda a: a.estimate)
         return LogDelta(
             max(a.lower for a in found), lead.estimate, max(a.upper for a in found),
@@ -54,7 +55,7 @@ class PairOption:
                 continue
             here = roots[lead]
             assert here is not None
-            if here.upper > 0.0 and self.curves[i](here.lower).upper <= log_delta:
+            if here.upper > 0.0 and self.curves[i](here.lower, log_delta).upper <= log_delta:
                 roots[i] = here  # this direction's epsilon is smaller
                 continue
             roots[i] = invert.solve(self.curves[i], log_delta, here.estimate or 1e-6)
@@ -100,10 +101,10 @@ class RenyiOption:
     def rdp(self, order: Any) -> Any:
         return self.guarantee.rdp(order, self.adjacency)
 
-    def log_delta(self, epsilon: float) -> LogDelta:
+    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         """The conversion's value as upper bound; the lower bound is what every pair obeys, 1 - e^eps or 0."""
         floor = float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf
-        found = renyi_log_delta(self.rdp, epsilon, self.conversion, self.guarantee.max_order)
+        found = renyi_log_delta(self.rdp, epsilon, self.conversion, self.guarantee.max_order, self.guarantee.first_order)
         value = min(max(found.value, floor), 0.0)
         slack = EXACT * (1 + abs(value)) if np.isfinite(value) else 0.0
         upper = min(value + slack, 0.0)
@@ -113,7 +114,7 @@ class RenyiOption:
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         delta = float(np.exp(log_delta))
-        found = renyi_epsilon(self.rdp, delta, self.conversion, self.guarantee.max_order)
+        found = renyi_epsilon(self.rdp, delta, self.conversion, self.guarantee.max_order, self.guarantee.first_order)
         upper = found.value * (1 + 1e-14)
         answer = LogDelta(-np.inf, log_delta, log_delta, self.certified, f"RDP ({self.conversion})")
         return invert.Root(0.0, found.value, upper, answer), found.status
@@ -124,8 +125,12 @@ class CurveOption:
 
     sides: tuple[DominatingPair, ...] = ()
 
-    def __init__(self, curve: invert.Curve) -> None:
-        self.log_delta = curve
+    def __init__(self, curve: Callable[[float], LogDelta]) -> None:
+        self._curve = curve
+
+    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+        """The function itself."""
+        return self._curve(epsilon)
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         if log_delta >= 0.0:
@@ -160,15 +165,15 @@ class Evaluator:
             for option in options_of(self.guarantee)
         ]
 
-    def through(self, curve: invert.Curve) -> Evaluator:
+    def through(self, curve: Callable[[float], LogDelta]) -> Evaluator:
         """The same guarantee seen through a function of epsilon alone."""
         other = Evaluator(self.guarantee, self.adjacency, self.method, self.conversion)
         other.__dict__["options"] = [CurveOption(curve)]
         return other
 
-    def log_delta(self, epsilon: float) -> LogDelta:
-        """The option with the least upper bound."""
-        return min((option.log_delta(epsilon) for option in self.options), key=lambda a: a.upper)
+    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+        """The option with the least upper bound; with a `goal`, a looser bracket that excludes it will do."""
+        return min((option.log_delta(epsilon, goal) for option in self.options), key=lambda a: a.upper)
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         """The option with the least upper epsilon."""

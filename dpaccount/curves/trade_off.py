@@ -37,6 +37,7 @@ class TradeOffFunction:
 
     def __init__(self, curve: Curve, *, certified_note: tuple[str, ...] = (), proved: bool = True) -> None:
         self._curve, self._notes, self._proved = curve, certified_note, proved
+        self.hint = np.nan  # an epsilon near the tangent point, if one is known
 
     def __call__(self, false_positive_rate: Any) -> Bounds:
         """f at the given type I errors in [0, 1] (array)."""
@@ -57,11 +58,62 @@ class TradeOffFunction:
         return Bounds(lower, middle, upper, all(f[3] for f in found), "dual of the profile", Status.OK, "lower", notes=self._notes)
 
     def _at(self, alpha: float) -> tuple[float, float, float, bool, str]:
+        if 0.0 < alpha < 1.0:
+            found = self._by_slope(alpha)
+            if found is not None:
+                return found
         return _dual(self._curve, alpha)
+
+    def _by_slope(self, alpha: float) -> tuple[float, float, float, bool, str] | None:
+        """The tangent point Q[L > eps] = alpha by secants on log Q[L > eps]; None where the curve has kinks or no slope."""
+        start = self.hint if self.hint == self.hint else min(max(-0.5 * np.log(alpha), 0.1), 50.0)
+        goal, known = float(np.log(alpha)), {}
+        low, high, here, rate = -np.inf, np.inf, float(start), -2.0
+        last: tuple[float, float] | None = None
+        for _ in range(24):
+            answer = self._curve(here)
+            if answer.method != "line" or not np.isfinite(answer.log_tail):
+                return None
+            gap = answer.log_tail - goal
+            known[here] = (answer, gap)
+            low, high = (here, high) if gap > 0 else (low, here)
+            if abs(gap) < 3e-7:
+                break
+            if last is not None and here != last[0]:
+                rate = min((gap - last[1]) / (here - last[0]), -1e-6)
+            last = (here, gap)
+            new = here - gap / rate
+            new = min(max(new, here - 3.0), here + 3.0)
+            if not low < new < high:
+                new = (low + high) / 2
+            if abs(new - here) < 1e-9 * max(1.0, abs(here)):
+                break
+            here = new
+        self.hint = here
+        return _read_tangent(known, alpha)
 
     def _swapped(self, beta: float) -> tuple[float, float, float, bool, str]:
         """sup over eps of e^{-eps}(1 - delta(eps) - beta): the line 1 - delta - e^eps alpha = beta solved for alpha."""
         return _dual(lambda e: _mirror(self._curve, e), beta)
+
+
+def _read_tangent(known: dict[float, tuple[LogDelta, float]], alpha: float) -> tuple[float, float, float, bool, str]:
+    """f(alpha) from evaluated tangents: each gives a lower bound; by concavity in gamma slopes bound what is left."""
+    best_low = best_mid = -np.inf
+    best_up = np.inf
+    gammas = sorted(np.exp(list(known)))
+    for epsilon, (answer, gap) in known.items():
+        gamma = float(np.exp(epsilon))
+        scale = gamma * alpha
+        best_low = max(best_low, -float(np.expm1(answer.upper)) - scale)
+        best_mid = max(best_mid, -float(np.expm1(answer.estimate)) - scale)
+        slope = alpha * float(np.expm1(gap))
+        reach = [g for g in gammas if (g > gamma if slope > 0 else g < gamma)]
+        if reach or abs(gap) < 1e-5:
+            far = abs((min(reach) if slope > 0 else max(reach)) - gamma) if reach else gamma
+            best_up = min(best_up, -float(np.expm1(answer.lower)) - scale + abs(slope) * far)
+    lower, middle = max(best_low, 0.0), max(best_mid, 0.0)
+    return lower, middle, max(min(best_up, 1.0 - alpha), middle), False, "line"
 
 
 def _mirror(curve: Curve, epsilon: float) -> LogDelta:

@@ -46,8 +46,11 @@ def _has_density(step: object) -> bool:
     return step.density() is not None  # type: ignore[attr-defined]
 
 
-def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto") -> LogDelta:
-    """log delta of a directed pair at one real epsilon, by the engine asked for."""
+def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto", goal: float = np.nan) -> LogDelta:
+    """log delta of a directed pair at one real epsilon, by the engine asked for.
+
+    With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
+    """
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
@@ -61,7 +64,7 @@ def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto") -> Log
         except line.CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
     if method == "lattice":
-        return lattice.log_delta(pair, epsilon)
+        return lattice.log_delta(pair, epsilon, goal)
     engine = select(pair).engine
     if engine == "closed":
         return closed.log_delta(pair, epsilon)
@@ -70,7 +73,7 @@ def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto") -> Log
             return line.log_delta(pair, epsilon)
         except line.CannotVouch:
             pass
-    return lattice.log_delta(pair, epsilon)
+    return lattice.log_delta(pair, epsilon, goal)
 
 
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:

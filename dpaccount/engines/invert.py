@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,7 +11,10 @@ from dpaccount.engines import auto, line
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
-Curve = Callable[[float], LogDelta]
+class Curve(Protocol):
+    """log delta at an epsilon; a `goal` allows a loose bracket that excludes it."""
+
+    def __call__(self, epsilon: float, goal: float = ..., /) -> LogDelta: ...
 MAX_EVALUATIONS = 80
 
 
@@ -25,15 +28,21 @@ class Root(NamedTuple):
 
 
 def curve_of(pair: DominatingPair, method: str = "auto") -> Curve:
-    """log delta of a directed pair as a function of epsilon, remembering what it has computed."""
+    """log delta of a directed pair as a function of (epsilon, goal), remembering what it has computed."""
     known: dict[float, LogDelta] = {}
 
-    def curve(epsilon: float) -> LogDelta:
-        if epsilon not in known:
-            known[epsilon] = auto.log_delta(pair, epsilon, method)
+    def curve(epsilon: float, goal: float = np.nan) -> LogDelta:
+        found = known.get(epsilon)
+        if found is None or (found.loose and not _excludes(found, goal)):
+            found = auto.log_delta(pair, epsilon, method, goal)
+            known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return known[epsilon]
 
     return curve
+
+
+def _excludes(found: LogDelta, goal: float) -> bool:
+    return found.upper < goal or found.lower > goal
 
 
 def guess_epsilon(pair: DominatingPair, log_delta: float) -> float:
@@ -52,7 +61,7 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
     The curve's upper bound at `upper` is at most log_delta, its lower bound at `lower` at least
     (or `lower` is 0); both are evaluated, not extrapolated.
     """
-    zero = curve(0.0)
+    zero = curve(0.0, log_delta)
     if zero.upper <= log_delta:
         return Root(0.0, 0.0, 0.0, zero)
     middle = _root(curve, log_delta, guess, lambda a: a.estimate)
@@ -76,7 +85,7 @@ def _walk(curve: Curve, target: float, start: float, slope: float, side: Callabl
         here = max(start + sign * step, 0.0)
         if here == 0.0 and sign < 0:
             return 0.0
-        if (side(curve(here)) - target) * sign <= 0.0:
+        if (side(curve(here, target)) - target) * sign <= 0.0:
             return here
         step *= 2.0
     return np.inf if sign > 0 else 0.0
@@ -87,8 +96,8 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
     low, high = 0.0, np.inf
     here = max(guess, 1e-12)
     for _ in range(MAX_EVALUATIONS):
-        answer = curve(here)
-        gap = side(answer) - target
+        answer = curve(here, target)
+        gap, width = side(answer) - target, answer.upper - answer.lower
         if gap > 0:
             low = here
         else:
@@ -96,41 +105,15 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
         slope = float(np.exp(min(answer.log_tail + here - answer.estimate, 700.0)))
         if abs(gap) < 1e-15 * max(1.0, abs(target)):
             return here
-        new = here + gap / slope if np.isfinite(gap) and slope > 0 and np.isfinite(slope) else np.inf
+        newton = np.isfinite(gap) and slope > 0 and np.isfinite(slope) and width < 0.5
+        new = here + gap / slope if newton else np.inf
         if not low < new < high:
             new = (low + high) / 2 if np.isfinite(high) else 2 * here
-        if abs(gap) <= 0.05 * (answer.upper - answer.lower):
+            if not newton and np.isfinite(high) and high - low <= 1e-3 * high:
+                return high
+        if width < 0.5 and abs(gap) <= 0.05 * width:
             return here  # the engine's own error is larger than the rest
         if abs(new - here) <= 4e-16 * here or (np.isfinite(high) and high - low <= 4e-16 * high):
             return new if side(curve(new)) <= target else here
         here = new
     return high if np.isfinite(high) else here
-
-
-def tangent_point(tail: Callable[[float], float], log_alpha: float, guess: float, low: float, high: float) -> float:
-    """The real epsilon where the decreasing function log Q[L > eps] crosses log_alpha (a jump counts as crossing)."""
-    here = min(max(guess, low), high) if np.isfinite(low) or np.isfinite(high) else guess
-    step = 1.0
-    left, right = low, high
-    f_left = f_right = np.nan
-    for _ in range(MAX_EVALUATIONS):
-        f = tail(here) - log_alpha
-        if f > 0:
-            left, f_left = here, f
-        else:
-            right, f_right = here, f
-        if abs(f) < 1e-9:
-            return here
-        if not np.isfinite(right):
-            here, step = left + step, 2 * step
-        elif not np.isfinite(left):
-            here, step = right - step, 2 * step
-        else:
-            if right - left <= 1e-10 * max(1.0, abs(left)):
-                break
-            if np.isfinite(f_left) and np.isfinite(f_right) and f_left > f_right:
-                share = f_left / (f_left - f_right)
-                here = left + (right - left) * min(max(share, 0.02), 0.98)
-            else:
-                here = (left + right) / 2
-    return (left + right) / 2 if np.isfinite(left) and np.isfinite(right) else here

@@ -38,15 +38,15 @@ class _Part(NamedTuple):
     count: int
 
 
-def log_delta(pair: DominatingPair, epsilon: float, aim: float = AIM) -> LogDelta:
+def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
     """log delta of a directed pair at any real epsilon, as a certified bracket.
 
     Refinement stops when upper/lower - 1 <= `aim`, or at the largest lattice: the bracket is then wide but
-    valid. Far in the tail, where no lattice fits, the lower end is the big jump alone and the upper
+    valid; or as soon as the bracket excludes log delta = `goal`. Far in the tail, where no lattice fits, the lower end is the big jump alone and the upper
     end Chernoff's bound for the pessimistic lattice.
     """
     if epsilon < 0.0:
-        return reflected(log_delta(pair.reversed(), -epsilon, aim), epsilon)
+        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim), epsilon)
     jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
@@ -55,7 +55,7 @@ def log_delta(pair: DominatingPair, epsilon: float, aim: float = AIM) -> LogDelt
         found, need = _bracket(pair, epsilon, jump, h, spread, bool(exact))
         if found is not None:
             best = found if best is None else _tighter(best, found)
-            if exact or best.upper - best.lower <= aim:
+            if exact or best.upper - best.lower <= aim or not best.lower <= goal <= best.upper and goal == goal:
                 break
         finest = 1.01 * 2 * max(need, spread) / MAX_POINTS
         if found is not None and h <= 1.5 * finest:

@@ -186,7 +186,7 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> float:
     _, mean, variance = axis.cumulants(0.0)
     spread = float(np.sqrt(max(variance, 1e-300)))
     c = max(float(np.sqrt(-2 * log_delta)), 1.0) / spread
-    axis = Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
+    normal = max(mean + spread * float(np.sqrt(-2 * log_delta)), 1e-9)
 
     def at(c: float) -> tuple[float, float]:
         k, mean, variance = axis.cumulants(c)
@@ -194,14 +194,16 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> float:
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
         return axis.log_mass + k - c * epsilon - float(np.log(c * (c + 1)) + 0.5 * np.log(2 * np.pi * bend)), epsilon
 
-    low, high = 1e-4 * c, 1.5 * c
-    for _ in range(14):
-        middle = float(np.sqrt(low * high))
-        if at(middle)[0] > log_delta:
-            low = middle
-        else:
-            high = middle
-    return max(at(high)[1], 1e-9)
+    try:
+        axis = Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
+        low, high = 1e-4 * c, 1.5 * c
+        for _ in range(14):
+            middle = float(np.sqrt(low * high))
+            low, high = (middle, high) if at(middle)[0] > log_delta else (low, middle)
+        guess = at(high)[1]
+    except (CannotVouch, TooManyNodes):
+        return normal
+    return guess if 0.01 * normal < guess < 100 * normal else normal
 
 
 def contour(pair: DominatingPair, epsilon: float) -> Contour:
