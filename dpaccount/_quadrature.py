@@ -57,31 +57,33 @@ def density_nodes(
     right = np.inf if upper == np.inf else density.inverse(upper)
     if not max(low, left) < min(high, right):
         return Nodes(np.empty(0), np.empty(0), 0.0)
-    low, high, hard = _bulk(density, max(low, left), min(high, right), low_tilt, high_tilt, left, right)
-    inner = tuple(b for b in density.breaks if low < b < high)
     tilts = (low_tilt, high_tilt)
+    low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))
+    inner = tuple(b for b in density.breaks if low < b < high)
     if hard or inner or density.breaks:
         return _panels(density, (low, *inner, high), tilts, rate)
-    return _trapezoid(density, low, high, tilts, rate)
+    step = min(0.8 * density.scale, PHASE / (1.05 * rate * slope + 1e-300))
+    return _trapezoid(density, low, high, step, tilts, rate)
 
 
 def _bulk(
-    density: Density, low: float, high: float, low_tilt: float, high_tilt: float, left: float, right: float
-) -> tuple[float, float, bool]:
-    """Shrink (low, high) to where a tilted weight matters; say whether a hard end lies inside."""
+    density: Density, low: float, high: float, tilts: tuple[float, float], cuts: tuple[float, float]
+) -> tuple[float, float, bool, float]:
+    """Shrink (low, high) to where a tilted weight matters; say whether a hard cut lies inside, and how steep L gets."""
     count = int(min(max(64, 2 * (high - low) / density.scale), MAX_NODES))
     if 2 * (high - low) / density.scale > MAX_NODES:
         raise TooManyNodes(f"the tilted mass spreads over {(high - low) / density.scale:.3g} noise widths")
     x = np.linspace(low, high, count)
     loss, log_p = density.evaluate(x)
-    keep = np.zeros(count, dtype=bool)
-    for tilt in {low_tilt, high_tilt}:
+    depth = np.full(count, np.inf)
+    for tilt in set(tilts):
         weight = log_p + tilt * loss
-        keep |= weight > weight.max() - BULK
-    where = np.flatnonzero(keep)
-    first, last = max(where[0] - 1, 0), min(where[-1] + 1, count - 1)
-    hard = (first == 0 and low == left) or (last == count - 1 and high == right)
-    return float(x[first]), float(x[last]), hard
+        depth = np.minimum(depth, weight.max() - weight)
+    where = np.flatnonzero(depth < BULK)
+    first, last = max(int(where[0]) - 1, 0), min(int(where[-1]) + 1, count - 1)
+    hard = (first == 0 and low == cuts[0]) or (last == count - 1 and high == cuts[1])
+    steep = float(np.max(np.diff(loss)[depth[1:] < MATTERS], initial=0.0)) / (float(x[1] - x[0]) + 1e-300)
+    return float(x[first]), float(x[last]), hard, steep
 
 
 def _sums(loss: Array, log_w: Array, tilts: tuple[float, float], rate: float) -> Array:
@@ -115,8 +117,9 @@ def _too_coarse(loss: Array, log_w: Array, tilts: tuple[float, float], rate: flo
     return False
 
 
-def _trapezoid(density: Density, low: float, high: float, tilts: tuple[float, float], rate: float) -> Nodes:
-    step = density.scale * 0.8
+def _trapezoid(
+    density: Density, low: float, high: float, step: float, tilts: tuple[float, float], rate: float
+) -> Nodes:
     while True:
         count = int((high - low) / step) + 2
         if count > MAX_NODES:

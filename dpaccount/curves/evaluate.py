@@ -29,7 +29,11 @@ class PairOption:
 
     def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         """The larger direction's bracket; its tail is the slope that a root finder needs."""
-        found = [curve(epsilon, goal) for curve in self.curves]
+        found = []
+        for curve in self.curves:
+            found.append(curve(epsilon, goal))
+            if found[-1].lower > goal:
+                break  # one direction already exceeds the goal
         lead = max(found, key=lambda a: a.estimate)
         return LogDelta(
             max(a.lower for a in found), lead.estimate, max(a.upper for a in found),

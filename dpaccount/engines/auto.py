@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,12 @@ def _has_density(step: object) -> bool:
     return step.density() is not None  # type: ignore[attr-defined]
 
 
-def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto", goal: float = np.nan) -> LogDelta:
+Line = Callable[[DominatingPair, float], LogDelta]
+
+
+def log_delta(
+    pair: DominatingPair, epsilon: float, method: str = "auto", goal: float = np.nan, contour: Line = line.log_delta
+) -> LogDelta:
     """log delta of a directed pair at one real epsilon, by the engine asked for.
 
     With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
@@ -60,7 +66,7 @@ def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto", goal: 
         return closed.log_delta(pair, epsilon)
     if method == "line":
         try:
-            return line.log_delta(pair, epsilon)
+            return contour(pair, epsilon)
         except line.CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
     if method == "lattice":
@@ -70,7 +76,7 @@ def log_delta(pair: DominatingPair, epsilon: float, method: str = "auto", goal: 
         return closed.log_delta(pair, epsilon)
     if engine == "line":
         try:
-            return line.log_delta(pair, epsilon)
+            return contour(pair, epsilon)
         except line.CannotVouch:
             pass
     return lattice.log_delta(pair, epsilon, goal)

@@ -30,11 +30,12 @@ class Root(NamedTuple):
 def curve_of(pair: DominatingPair, method: str = "auto") -> Curve:
     """log delta of a directed pair as a function of (epsilon, goal), remembering what it has computed."""
     known: dict[float, LogDelta] = {}
+    nearby = line.Nearby()
 
     def curve(epsilon: float, goal: float = np.nan) -> LogDelta:
         found = known.get(epsilon)
         if found is None or (found.loose and not _excludes(found, goal)):
-            found = auto.log_delta(pair, epsilon, method, goal)
+            found = auto.log_delta(pair, epsilon, method, goal, nearby)
             known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return known[epsilon]
 
@@ -61,10 +62,9 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
     The curve's upper bound at `upper` is at most log_delta, its lower bound at `lower` at least
     (or `lower` is 0); both are evaluated, not extrapolated.
     """
-    zero = curve(0.0, log_delta)
-    if zero.upper <= log_delta:
-        return Root(0.0, 0.0, 0.0, zero)
     middle = _root(curve, log_delta, guess, lambda a: a.estimate)
+    if middle == 0.0:
+        return Root(0.0, 0.0, 0.0, curve(0.0))
     answer = curve(middle)
     slope = float(np.exp(min(answer.log_tail + middle - answer.estimate, 700.0)))
     if not (np.isfinite(slope) and slope > 0):
@@ -92,7 +92,7 @@ def _walk(curve: Curve, target: float, start: float, slope: float, side: Callabl
 
 
 def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], float]) -> float:
-    """Newton on log delta, whose slope is e^eps Q[L > eps]/delta, kept inside a bracket."""
+    """Newton on log delta, whose slope is e^eps Q[L > eps]/delta, kept inside a bracket; 0 if delta(0) is low enough."""
     low, high = 0.0, np.inf
     here = max(guess, 1e-12)
     for _ in range(MAX_EVALUATIONS):
@@ -107,6 +107,10 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
             return here
         newton = np.isfinite(gap) and slope > 0 and np.isfinite(slope) and width < 0.5
         new = here + gap / slope if newton else np.inf
+        if new <= 0.0 or here < 1e-9:
+            zero = curve(0.0, target)
+            if zero.upper <= target:
+                return 0.0
         if not low < new < high:
             new = (low + high) / 2 if np.isfinite(high) else 2 * here
             if not newton and np.isfinite(high) and high - low <= 1e-3 * high:

@@ -69,6 +69,11 @@ class Contour:
         line = axis.rounding(c) + ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         self.slip = ends + float(size @ slip) + line * float(size.sum())
 
+    def reaches(self, epsilon: float) -> bool:
+        """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and never above a cut."""
+        shift = epsilon - self.epsilon
+        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= 0.0 or self.jump.cut == np.inf)
+
     def _mass_only(self, axis: Axis) -> None:
         self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
         self.log_phi, self.size = np.full(1, -np.inf + 0j), np.zeros(1)
@@ -95,7 +100,8 @@ class Contour:
         total = sum(sign * float(np.exp(p - top)) for p, sign in zip(parts, signs, strict=True))
         error = float(np.exp(log_scale - top)) * absolute
         error += float(np.exp(log_jump_error - top)) + float(np.exp(min(self.jump.log_slack - top, 0.0)))
-        error += float(np.exp(min(self.log_alias - self.c * shift * 0 - top, 0.0)))
+        # the aliasing bound was made at the contour's own epsilon; 2 |shift| c covers the move
+        error += float(np.exp(min(self.log_alias + 2 * abs(self.c * shift) - top, 0.0)))
         if self.middle:
             error += ULP * (4 + abs(self.log_mass))
         if not total > 0.0 or not error < total:
@@ -226,6 +232,21 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     if epsilon < 0.0:
         return reflected(log_delta(pair.reversed(), -epsilon), epsilon)
     return answer(contour(pair, epsilon), epsilon)
+
+
+class Nearby:
+    """`log_delta` of one pair for a root finder: the last contour answers again while it reaches."""
+
+    def __init__(self) -> None:
+        self._last: Contour | None = None
+
+    def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
+        if epsilon < 0.0:
+            return log_delta(pair, epsilon)
+        if self._last is None or not self._last.reaches(epsilon):
+            self._last = None
+            self._last = contour(pair, epsilon)
+        return answer(self._last, epsilon)
 
 
 def answer(line: Contour, epsilon: float) -> LogDelta:
