@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.curves.profile import PrivacyProfile

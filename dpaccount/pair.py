@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -238,7 +239,7 @@ class Reversed(Step):
 
     step: Step
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         inner = self.step.facts
         lattice = None if inner.lattice is None else (-inner.lattice[0], inner.lattice[1])

@@ -96,9 +96,9 @@ def _profile(subject: Any) -> PrivacyProfile:
         return subject.profile()
     if isinstance(subject, PrivacyProfile):
         return subject
-    if isinstance(subject, Guarantee):
-        return PrivacyProfile(subject)
-    _check.refuse(OWNER, "subject", "a TrainingRun, a PrivacyProfile or a guarantee", subject, kind=TypeError)
+    if not isinstance(subject, Guarantee):
+        _check.refuse(OWNER, "subject", "a TrainingRun, a PrivacyProfile or a guarantee", subject, kind=TypeError)
+    return PrivacyProfile(subject)
 
 
 def _facts(subject: Any, profile: PrivacyProfile, found: Bounds, computed: str) -> list[tuple[str, str]]:

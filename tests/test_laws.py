@@ -59,11 +59,6 @@ def test_k_at_zero_and_minus_one_are_the_masses(name: str) -> None:
     assert float(pair.log_mgf(-1.0)) == pytest.approx(at_minus_one, abs=slack)
 
 
-def overlapping(name: str) -> bool:
-    """False where P and Q are disjoint: K is -inf everywhere, and there is no curve to speak of."""
-    return masses(PAIRS[name])[0] > -np.inf
-
-
 @names({name: pair for name, pair in PAIRS.items() if masses(pair)[0] > -np.inf})
 def test_k_is_convex_on_the_real_line(name: str) -> None:
     pair = PAIRS[name]
@@ -79,7 +74,7 @@ def test_k_of_the_swapped_pair_is_the_reflection(name: str) -> None:
     for z in (*REAL, *COMPLEX):
         direct, mirrored = pair.reversed().log_mgf(z), pair.log_mgf(-1 - z)
         if not np.isfinite(direct):
-            assert direct == mirrored
+            assert np.real(direct) == np.real(mirrored) == -np.inf
             continue
         turn = np.exp(1j * np.imag(direct - mirrored))  # any branch of the logarithm may be returned
         scale = 1e-11 * (1 + abs(direct))
@@ -98,7 +93,7 @@ def test_k_adds_under_composition(name: str) -> None:
         assert total == pytest.approx(3 * step.log_mgf(z) + other.log_mgf(z), rel=1e-12, abs=1e-13)
 
 
-@names(ONE_STEP)
+@names({name: step for name, step in ONE_STEP.items() if masses(step)[0] > -np.inf})
 def test_k_conjugates(name: str) -> None:
     step = ONE_STEP[name]
     for z in COMPLEX:
@@ -113,8 +108,8 @@ def test_tails_add_to_one_and_fall(name: str) -> None:
     tails = step.tails(loss)
     for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below)):
         assert np.allclose(np.exp(above) + np.exp(below), 1.0, rtol=0, atol=1e-12)
-        assert np.all(np.diff(above) <= 1e-12)
-        assert np.all(np.diff(below) >= -1e-12)
+        assert np.all(above[1:] <= above[:-1] + 1e-12)
+        assert np.all(below[1:] >= below[:-1] - 1e-12)
 
 
 @names(ONE_STEP)

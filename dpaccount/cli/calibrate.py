@@ -25,7 +25,7 @@ _TARGETS = (("epsilon", "delta"), ("false_positive_rate", "false_negative_rate")
 @run_options("epsilon", "delta", "advantage", "false_positive_rate", "false_negative_rate")
 @click.option("--solve", type=click.Choice(FREE), help="The number to find (default: the one that is missing).")
 @click.pass_context
-def calibrate_command(ctx: click.Context, as_json: bool, solve: str | None, **options: Any) -> None:
+def calibrate_command(ctx: click.Context, /, as_json: bool, solve: str | None, **options: Any) -> None:
     """The least noise for a budget, or the most steps, epochs, batch or sampling probability.
 
     The number that is missing is found: noise first, then length, then batch.
@@ -113,8 +113,7 @@ def _shown(name: str, value: float) -> str:
 
 
 def _epochs(filled: Stated, steps: int) -> float:
-    run = filled.training
-    return run.epochs_of(steps)
+    return filled.training.epochs_of(steps)
 
 
 def _answer(free: str, filled: Stated) -> str:
@@ -122,11 +121,9 @@ def _answer(free: str, filled: Stated) -> str:
     if free != "epochs":
         return _shown(free, filled.values[free])
     epochs = _epochs(filled, filled.values["steps"])
-    text = shown_down(epochs, 10)
-    whole = math.floor(epochs)
-    steps = filled.values["steps"]
-    run = filled.training
-    return f"{text}  ({steps} steps; {whole} whole epochs are {steps_of(whole, run.dataset_size, run.logical_batch_size) if whole else 0})"
+    run, whole = filled.training, math.floor(epochs)
+    paid = steps_of(whole, run.dataset_size, run.logical_batch_size) if whole else 0
+    return f"{shown_down(epochs, 10)}  ({run.steps} steps; {whole} whole epochs are {paid})"
 
 
 _EDGE = {

@@ -49,7 +49,7 @@ class Source(NamedTuple):
     delta: float = 0.0
 
 
-class Table(click.ParamType):
+class Table(click.ParamType[Any]):
     """ORDER:VALUE,ORDER:VALUE,..."""
 
     name = "order:value[,...]"
@@ -181,7 +181,7 @@ def _to_rdp(source: Source, orders: tuple[float, ...] | None) -> list[Row]:
     }[source.kind]
     curve = PrivacyProfile(source.guarantee, Adjacency.AS_WRITTEN).renyi()
     stated = source.guarantee.sources[0][0] if isinstance(source.guarantee, RenyiBound) else None
-    points = orders or (getattr(stated, "orders", ORDERS))
+    points: tuple[float, ...] = orders or getattr(stated, "orders", ORDERS)
     rows = []
     for a in points:
         value = float(curve(a).estimate)

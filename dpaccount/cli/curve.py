@@ -45,7 +45,7 @@ KINDS = {
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of text.")
 @click.pass_context
 def curve_command(
-    ctx: click.Context, as_json: bool, kind: str, at: tuple[float, ...] | None, plot: Path | None, as_csv: bool, **options: Any
+    ctx: click.Context, /, as_json: bool, kind: str, at: tuple[float, ...] | None, plot: Path | None, as_csv: bool, **options: Any
 ) -> None:
     """The privacy curve delta(epsilon), the trade-off function, or the Renyi divergence of a run.
 

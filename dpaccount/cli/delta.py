@@ -14,7 +14,7 @@ from dpaccount.cli.stated import Stated
 @click.command("delta")
 @run_options("epsilon")
 @click.pass_context
-def delta_command(ctx: click.Context, as_json: bool, **options: Any) -> None:
+def delta_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """The delta of a run at each --epsilon.
 
     \b

@@ -17,7 +17,7 @@ from dpaccount.statement import bracket, certainty, method_text, shown_up
 @run_options("delta")
 @click.option("--per-epoch", is_flag=True, help="epsilon after every epoch of a training run.")
 @click.pass_context
-def epsilon_command(ctx: click.Context, as_json: bool, per_epoch: bool, **options: Any) -> None:
+def epsilon_command(ctx: click.Context, /, as_json: bool, per_epoch: bool, **options: Any) -> None:
     """The epsilon of a run at each --delta.
 
     \b

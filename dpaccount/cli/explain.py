@@ -14,6 +14,7 @@ from dpaccount.cli.show import Line, bounds_record, print_json, print_lines, pri
 from dpaccount.cli.stated import Stated
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.auto import select
+from dpaccount.pair import DominatingPair
 from dpaccount.results import Bounds
 from dpaccount.statement import bracket, certainty, method_text, shown_up
 
@@ -22,12 +23,13 @@ WHY = (
     "A grid moves every loss upwards, once a step, so its excess grows with the number of steps; without a tilt its rounding",
     "noise is about 1e-16 of the whole distribution, so a delta near or below it is out of reach.",
 )
+NO_PAIR = "none: what is known is a bound or several; Renyi bounds add up and are converted, the best option answers"
 
 
 @click.command("explain", short_help="Which engine and bound, how certain, and what others would print.")
 @run_options("epsilon", "delta")
 @click.pass_context
-def explain_command(ctx: click.Context, as_json: bool, **options: Any) -> None:
+def explain_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
     """Which engine answers and why, how certain its digits are, and what other accountants would print.
 
     \b
@@ -36,7 +38,8 @@ def explain_command(ctx: click.Context, as_json: bool, **options: Any) -> None:
     stated = Stated.of(ctx)
     profile = stated.profile
     delta, epsilon, found, asked = _answer(stated, profile)
-    sides = [_side(stated, profile, i, delta, epsilon) for i in range(len(profile.directions))]
+    directions = profile.directions if isinstance(profile.guarantee, DominatingPair) else ()
+    sides = [_side(stated, profile, i, delta, epsilon) for i in range(len(directions))]
     figures = _rivals(profile, delta) if 0.0 < delta < 1.0 else []
     truth = float(found) if epsilon is None else epsilon
     notes = (*found.notes, *stated.notes(delta))
@@ -76,6 +79,7 @@ def _head(asked: str, found: Bounds, stated: Stated) -> list[Line]:
         ("bracket", f"{bracket(found)}, {certainty(found)}"),
         *_condition(found),
         ("answered by", method_text(found.method)),
+        *([] if isinstance(stated.guarantee, DominatingPair) else [("engine", NO_PAIR)]),
         *stated.lines(),
     ]
 
@@ -114,8 +118,11 @@ def _side_lines(side: dict[str, Any]) -> list[Line]:
 
 
 def _rivals(profile: PrivacyProfile, delta: float) -> list[Figure]:
+    """Knowledge that is not a pair has no losses to put on a grid."""
     figures = rdp_figures(profile, delta)
-    return [*figures, grid_figure(profile.directions, delta)] if profile.directions else figures
+    if not isinstance(profile.guarantee, DominatingPair):
+        return figures
+    return [*figures, grid_figure(profile.directions, delta)]
 
 
 def _excess(figure: Figure, truth: float) -> float | None:

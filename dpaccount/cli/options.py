@@ -21,7 +21,7 @@ from dpaccount.serial import from_json
 LOADED = "dpaccount.guarantee"  # where a run file in the JSON form of `serial` is kept
 
 
-class Number(click.ParamType):
+class Number(click.ParamType[Any]):
     """One number; text and numbers of a run file alike."""
 
     name = "number"

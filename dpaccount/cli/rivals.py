@@ -143,7 +143,7 @@ def _beyond(part: Step, loss: float, sign: float) -> float:
 def _cells(log_above: Any, log_below: Any) -> Array:
     """Probabilities of the cells between grid points, from whichever tail is small there."""
     above, below = np.exp(np.asarray(log_above)), np.exp(np.asarray(log_below))
-    return np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0)
+    return np.asarray(np.maximum(np.where(below[1:] < 0.5, np.diff(below), -np.diff(above)), 0.0))
 
 
 def _wrap(mass: Array, size: int) -> Array:

@@ -24,12 +24,13 @@ from dpaccount.serial import to_dict
 from dpaccount.statement import RELATIONS, describe
 from dpaccount.training import TrainingRun
 
+_NOISE = {"noise_multiplier": ("noise_multiplier", True)}
 # mechanism: class, and {its field: (option, required)}
 _MADE: dict[str, tuple[Any, dict[str, tuple[str, bool]]]] = {
-    "gaussian": (Gaussian, {"noise_multiplier": ("noise_multiplier", True)}),
-    "laplace": (Laplace, {"noise_multiplier": ("noise_multiplier", True)}),
-    "discrete-gaussian": (DiscreteGaussian, {"noise_multiplier": ("noise_multiplier", True), "sensitivity": ("sensitivity", False)}),
-    "discrete-laplace": (DiscreteLaplace, {"noise_multiplier": ("noise_multiplier", True), "sensitivity": ("sensitivity", False)}),
+    "gaussian": (Gaussian, _NOISE),
+    "laplace": (Laplace, _NOISE),
+    "discrete-gaussian": (DiscreteGaussian, {**_NOISE, "sensitivity": ("sensitivity", False)}),
+    "discrete-laplace": (DiscreteLaplace, {**_NOISE, "sensitivity": ("sensitivity", False)}),
     "randomized-response": (
         RandomizedResponse, {"epsilon": ("mechanism_epsilon", True), "num_categories": ("num_categories", False)},
     ),
@@ -118,7 +119,8 @@ class Stated:
             raise click.UsageError("Missing option '--epochs' or '--steps'.")
         given = {name: self.values[name] for name in names if self.values.get(name) is not None}
         return TrainingRun(
-            dataset_size=self.need("dataset_size"), batch_size=self.need("batch_size"), adjacency=self.values["adjacency"], **given
+            dataset_size=self.need("dataset_size"), batch_size=self.need("batch_size"),
+            adjacency=self.values["adjacency"], **given,
         )
 
     @property
@@ -147,7 +149,7 @@ class Stated:
     @property
     def guarantee(self) -> Guarantee:
         """Everything that is spent on the records."""
-        return reduce(add, (*self.before, self.run))  # type: ignore[arg-type]
+        return reduce(add, (*self.before, self.run))
 
     @property
     def profile(self) -> PrivacyProfile:

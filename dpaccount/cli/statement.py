@@ -19,7 +19,7 @@ from dpaccount.statement import privacy_statement
 @click.option("--latex", "style", flag_value="latex", help="For a paper.")
 @click.option("--cite", is_flag=True, help="Add the BibTeX of the theorems that were used.")
 @click.pass_context
-def statement_command(ctx: click.Context, as_json: bool, style: str | None, cite: bool, **options: Any) -> None:
+def statement_command(ctx: click.Context, /, as_json: bool, style: str | None, cite: bool, **options: Any) -> None:
     """A privacy statement to paste, at one --delta (or one --epsilon).
 
     \b

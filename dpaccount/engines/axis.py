@@ -72,20 +72,19 @@ class Axis:
         return total
 
 
-def saddle(pair: DominatingPair, epsilon: float, cut: float, line_rate: float = 0.0) -> tuple[Axis, float, bool]:
+def saddle(pair: DominatingPair, epsilon: float, cut: float) -> tuple[Axis, float, bool]:
     """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
     axis = Axis(pair, 0.0, 0.0, 0.0, cut)
     _, mean, variance = axis.cumulants(0.0)
     spread = float(np.sqrt(max(variance, 1e-300)))
-    rate = line_rate / spread
     if mean - epsilon > 1.5 * spread + 1.0:
-        axis = Axis(pair, -1.0, 0.0, rate, cut)
+        axis = Axis(pair, -1.0, 0.0, 0.0, cut)
         return axis, root(axis, epsilon, -1.0 + 1e-9, -1e-9), True
     gap = (epsilon - mean) / spread
     guess = (gap + np.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
     high = 1.3 * guess
     for _ in range(30):
-        axis = Axis(pair, 0.0, high, rate, cut)
+        axis = Axis(pair, 0.0, high, 0.0, cut)
         _, mean, _ = axis.cumulants(high)
         if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
             return axis, root(axis, epsilon, 1e-9 * high, high), False

@@ -11,6 +11,7 @@ from dpaccount.engines import auto, line
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
+
 class Curve(Protocol):
     """log delta at an epsilon; a `goal` allows a loose bracket that excludes it."""
 

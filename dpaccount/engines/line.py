@@ -42,7 +42,7 @@ class Contour:
 
     def _build(self, pair: DominatingPair) -> None:
         eps, cut = self.epsilon, self.jump.cut
-        axis, c, middle = saddle(pair, eps, cut, 2.6 * float(np.sqrt(2 * AIM)))
+        axis, c, middle = saddle(pair, eps, cut)
         k, _, variance = axis.cumulants(c)
         spread = np.sqrt(variance)
         if not spread > 0.0:
@@ -56,6 +56,8 @@ class Contour:
             return
         period, self.log_alias = _period(axis, c, eps, rough, middle, spread)
         axis, reach = _reach(pair, axis, c, spread, cut)
+        k, _, _ = axis.cumulants(c)  # from the finer nodes
+        self.log_scale = axis.log_mass + k - c * eps
         step = 2 * np.pi / period
         count = int(np.ceil(reach / step)) + 1
         if count > MAX_LINE:
@@ -142,10 +144,10 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
     """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
     start = float(np.sqrt(2 * AIM) / spread)
     base = np.log(abs(c * (c + 1)))
-    for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
+    for widen in (1.0, 1.45, 2.1, 3.0, 4.4, 6.4, 9.2, 13.0, 19.0, 28.0):
         points = start * widen * _PROBES
         if axis.rate < points[-1]:
-            axis = Axis(pair, axis.low, axis.high, float(points[-1]), cut)
+            axis = Axis(pair, min(c, 0.0), max(c, 0.0), float(points[-1]), cut)
         log_phi, _ = _phi(axis, c, points)
         fall = np.real(log_phi) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
         fallen = fall < -AIM
@@ -155,7 +157,7 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
     raise CannotVouch("the characteristic function does not decay: too few samples, or atoms")
 
 
-_PROBES = np.array([0.85, 1.0, 1.2, 1.45, 1.8, 2.2, 2.6])
+_PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3])
 
 
 def _period(

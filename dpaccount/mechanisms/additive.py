@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any, final
 
 import numpy as np
@@ -92,7 +92,7 @@ class AdditiveMixture(Step):
     def _span(self) -> tuple[int, int]:
         return min(s for s, _ in self.q_weights), max(s for s, _ in self.p_weights)
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         kind = self.base.noise_kind
         if kind == "lattice":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -100,7 +101,7 @@ class CurvePair(AtomicStep):
         keep = q > 0
         return loss[keep], np.log(q[keep]) + loss[keep]
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         loss, q, last = self._hull()
         loss = loss[q > 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -57,7 +58,7 @@ class FinitePair(AtomicStep):
         log_p, log_q = np.log(p[both]), np.log(q[both])
         return log_p - log_q, log_p
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         p, q = np.asarray(self.p), np.asarray(self.q)
         loss, _ = self.atoms()

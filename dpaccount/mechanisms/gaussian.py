@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -64,7 +65,7 @@ class Gaussian(AdditiveStep):
         """The GDP parameter 1/noise_multiplier (inf without noise)."""
         return 1.0 / self.noise_multiplier if self.noise_multiplier else float("inf")
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         return NO_NOISE if not self.noise_multiplier else Facts(smooth=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -70,7 +71,7 @@ class FixedSizeSampled(Step):
     def _base(self) -> Gaussian:
         return self.step.scaled(2)
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         return Facts(smooth=self._q == 1.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -69,7 +70,7 @@ class PoissonSampled(Step):
     def _trivial(self) -> bool:
         return self.sampling_probability == 0.0
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         q = self.sampling_probability
         if self._trivial:
