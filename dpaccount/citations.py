@@ -201,7 +201,8 @@ def _of_step(step: Step, adjacency: Adjacency) -> Works:
 BIBLIOGRAPHY = {
     "abadi2016deep": """@inproceedings{abadi2016deep,
   title = {Deep Learning with Differential Privacy},
-  author = {Abadi, Mart{\\'i}n and Chu, Andy and Goodfellow, Ian and McMahan, H. Brendan and Mironov, Ilya and Talwar, Kunal and Zhang, Li},
+  author = {Abadi, Mart{\\'i}n and Chu, Andy and Goodfellow, Ian and McMahan, H. Brendan and
+    Mironov, Ilya and Talwar, Kunal and Zhang, Li},
   booktitle = {Proceedings of the 2016 ACM SIGSAC Conference on Computer and Communications Security},
   pages = {308--318},
   year = {2016}

@@ -190,25 +190,28 @@ def _pessimistic(curve: _Curve, h: float) -> Array:
 
 def _optimistic(curve: _Curve, h: float, share: float) -> Array:
     """Node values at or below both neighbouring tangents; where one is negative at its cell's end the curve is flat."""
-    k = curve.pivot
     end_error, start_error = curve.right_error[1::2], curve.left_error[1::2]
     right, end = _tangents(curve.right[1::2], -curve.right_slope[1::2], h)
     left, _ = _tangents(curve.left[1::2], curve.left_slope[1::2], h)
     start = curve.left[1::2] + np.expm1(-h / 2) * curve.left_slope[1::2]
     ceiling = np.maximum(right - _widest(end_error), 0.0)
     floor = np.maximum(left - _widest(start_error), 0.0)
-    ended = np.flatnonzero(end[k:] < -end_error[k:]) + k
+    # in the cell that holds the largest loss the tangent turns negative: the curve must have ended before it
+    ended = np.flatnonzero(end < -end_error)
     last = int(ended[0]) if ended.size else ceiling.size - 1
+    curve = _moved(curve, min(curve.pivot, last), h)
+    k = curve.pivot
     started = np.flatnonzero(start[:k] < -start_error[:k])
     first = int(started[-1]) + 1 if started.size else 0
     ceiling[last:], floor[: first + 1] = 0.0, 0.0
-    upper, lower = ceiling.copy(), floor.copy()
-    drop = max(float(curve.right[2 * k] - upper[k]), float(curve.left[2 * k] - lower[k]))
-    upper[k], lower[k] = max(float(curve.right[2 * k]) - drop, 0.0), float(curve.left[2 * k]) - drop
+    true_right, true_left = curve.right[::2], curve.left[::2]
+    drop = np.where(np.arange(ceiling.size) < k, true_left - floor, true_right - ceiling)
+    drop[k] = max(float(true_right[k] - ceiling[k]), float(true_left[k] - floor[k]))
+    drop = _convex_drop(drop, true_right, true_left, k, h)
+    upper, lower = np.maximum(true_right - drop, 0.0), true_left - drop
     if lower[k] <= 0.0:
         lower[: k + 1] = 0.0  # some P-mass is lost instead
-    upper[k:], lower[: k + 1] = _convex(upper[k:], h), _convex(lower[: k + 1], h)
-    mass = np.maximum(_masses(curve, upper, lower, h), 0.0)
+    mass = np.maximum(_masses(curve, upper, np.maximum(lower, 0.0), h), 0.0)
     mass[last + 1 :] = 0.0
     for _ in range(8):
         over = 1.0 - _ratio(ceiling[k:], _from_above(mass, h)[k:])
@@ -216,10 +219,44 @@ def _optimistic(curve: _Curve, h: float, share: float) -> Array:
         if not bad.size or mass[bad[0] + 1 :].sum() > 1e-3 * mass.sum():
             break
         mass[bad[0] + 1 :] = 0.0
-    much = max(float(over.max(initial=0.0)), 0.0)
-    much += 4 * max(float(np.max(1.0 - _ratio(floor[1:k], _from_below(mass, h)[1:k]), initial=0.0)), 0.0)
-    much += max(1.0 - curve.total / max(float(mass.sum()), 1e-300), 0.0) + 2 * max(1.0 - _q_ratio(curve, mass, h), 0.0)
+    much = max(float(over.max(initial=0.0)), 0.0) + _left_excess(curve, mass, floor, h)
     return np.asarray(mass * max(1.0 - much - 4e-15, 0.0))
+
+
+JOIN = 4000  # nodes on the other side of the pivot that a hull may reach
+
+
+def _convex_drop(drop: Array, right: Array, left: Array, k: int, h: float) -> Array:
+    """How far the nodes lie below the true curve once it is made convex, each side in its own form."""
+    drop = drop.copy()
+    for _ in range(2):
+        part = slice(0, min(k + JOIN, drop.size))
+        before = left[part] - drop[part]
+        after = _convex(before, h)
+        drop[part] = np.where(after < before, left[part] - after, drop[part])
+        part = slice(max(k - JOIN, 0), drop.size)
+        before = right[part] - drop[part]
+        after = _convex(before, h)
+        drop[part] = np.where(after < before, right[part] - after, drop[part])
+    return drop
+
+
+def _left_excess(curve: _Curve, mass: Array, floor: Array, h: float) -> float:
+    """By how much, relative to it, the masses' curve exceeds its ceiling left of the pivot."""
+    k = curve.pivot
+    if k == 0:
+        return 0.0
+    gamma = np.exp(h * np.minimum(np.arange(k) - k, 0.0)) * curve.q_total
+    excess = max(float(mass.sum()) - curve.total, 0.0) + gamma * max(1.0 - _q_ratio(curve, mass, h), 0.0)
+    excess = excess + np.maximum(_from_below(mass, h)[:k] - floor[:k], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(excess > 0.0, excess / np.maximum(curve.right[: 2 * k : 2] - curve.right_error[: 2 * k : 2], 0.0), 0.0)
+    return 1.01 * float(np.max(share, initial=0.0))
+
+
+def _moved(curve: _Curve, pivot: int, h: float) -> _Curve:
+    """The same curve with the two forms joined at another node."""
+    return curve._replace(pivot=pivot, q_total=curve.q_total * float(np.exp(h * (pivot - curve.pivot))))
 
 
 def _tangents(middle: Array, slope: Array, h: float) -> tuple[Array, Array]:

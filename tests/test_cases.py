@@ -225,7 +225,8 @@ def test_gaussian_delta_where_exp_epsilon_overflows(mu: float, epsilon: float, d
 
 
 @pytest.mark.parametrize(
-    ("mu", "delta", "epsilon"), [(50.0, 1e-10, 1567.1258274830273), (1.0, 1e-30, 11.743883025231737), (1.0, 1e-300, 37.44884791213911)]
+    ("mu", "delta", "epsilon"),
+    [(50.0, 1e-10, 1567.1258274830273), (1.0, 1e-30, 11.743883025231737), (1.0, 1e-300, 37.44884791213911)],
 )
 def test_gaussian_epsilon_in_the_far_tail(mu: float, delta: float, epsilon: float) -> None:
     assert PrivacyProfile(Gaussian(1 / mu)).epsilon(delta=delta).estimate == pytest.approx(epsilon, rel=1e-9)
@@ -288,8 +289,10 @@ def test_exact_epsilon_of_a_weak_mechanism() -> None:
 @pytest.mark.parametrize(
     ("sigma", "delta", "epsilon", "exact", "order"),
     [
-        (100.0, 1e-9, 0.0519211031747817, 0.0488663930157033, 538.305), (1000.0, 1e-12, 0.00598716377013076, 0.00569954646842628, 6150.27),
-        (0.1, 1e-5, 96.0352706751732, 91.8172896246637, 1.47173), (1.0, 1e-5, 4.72838698494331, 4.37717809568122, 5.43185),
+        (100.0, 1e-9, 0.0519211031747817, 0.0488663930157033, 538.305),
+        (1000.0, 1e-12, 0.00598716377013076, 0.00569954646842628, 6150.27),
+        (0.1, 1e-5, 96.0352706751732, 91.8172896246637, 1.47173),
+        (1.0, 1e-5, 4.72838698494331, 4.37717809568122, 5.43185),
     ],
 )
 def test_orders_are_free_and_real(sigma: float, delta: float, epsilon: float, exact: float, order: float) -> None:
@@ -371,7 +374,10 @@ def test_fixed_size_sampling_uses_the_doubled_shift() -> None:
 
 # BR-115, tensorflow/privacy #483, meta-pytorch/opacus #80 and #128, google-deepmind/jax_privacy #272
 
-SCHEMES = [(0.4, 1e-4, 10_000, 5.34446515, 14.4507769659914, 14.4507693572), (0.5, 1e-3, 1000, 4.2350683027, 10.9971512142207, 10.9969147845)]
+SCHEMES = [
+    (0.4, 1e-4, 10_000, 5.34446515, 14.4507769659914, 14.4507693572),
+    (0.5, 1e-3, 1000, 4.2350683027, 10.9971512142207, 10.9969147845),
+]
 
 
 @pytest.mark.parametrize(("sigma", "q", "steps", "poisson", "fixed", "shuffled"), SCHEMES)

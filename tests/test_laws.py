@@ -156,7 +156,9 @@ def test_delta_falls_with_epsilon(name: str) -> None:
     found = [answer(name, epsilon) for epsilon in EPSILON]
     for left, right in itertools.pairwise(found):
         assert right.lower <= left.upper + 1e-13
-        assert right.estimate <= left.estimate + (left.upper - left.lower) + (right.upper - right.lower) + 1e-13 or right.lower == -np.inf
+        if right.lower > -np.inf:
+            slack = (left.upper - left.lower) + (right.upper - right.lower)
+            assert right.estimate <= left.estimate + slack + 1e-13
 
 
 @names(PAIRS)
@@ -225,7 +227,8 @@ def test_asking_twice_gives_the_same_answer(name: str) -> None:
     profile.epsilon(delta=1e-3)
     again, fresh = profile.delta(epsilon=0.3), PrivacyProfile(COMPOSED[name], adjacency).delta(epsilon=0.3)
     for other in (again, fresh):
-        assert (other.lower, other.estimate, other.upper, other.method) == (first.lower, first.estimate, first.upper, first.method)
+        for part in ("lower", "estimate", "upper", "method"):
+            assert getattr(other, part) == getattr(first, part)
 
 
 @names(PAIRS)
@@ -244,7 +247,7 @@ def test_pairs_are_values(name: str) -> None:
 
 @names(PAIRS)
 def test_epsilon_inverts_delta(name: str) -> None:
-    """The upper bound of delta at the upper epsilon meets the target, the lower one at the lower epsilon does not undercut it."""
+    """delta's upper bound at the upper epsilon meets the target; just below the lower epsilon it does not."""
     pair = PAIRS[name]
     profile = PrivacyProfile(pair, next(iter(supported(pair))))
     for delta in (1e-6, 1e-2, 0.3):
@@ -263,14 +266,11 @@ def test_epsilon_inverts_delta(name: str) -> None:
 @names(PAIRS)
 def test_every_relation_is_answered_or_refused_with_a_reason(name: str, adjacency: Adjacency) -> None:
     pair = PAIRS[name]
-    try:
-        sides = pair.under(adjacency)
-    except UnsupportedAdjacency as error:
-        assert repr(str(adjacency)) in str(error)
-        assert ": " in str(error)
-        with pytest.raises(UnsupportedAdjacency):
+    if adjacency not in supported(pair):
+        with pytest.raises(UnsupportedAdjacency, match=rf"{str(adjacency)!r} adjacency: .{{15,}}"):
             PrivacyProfile(pair, adjacency)
         return
+    sides = pair.under(adjacency)
     assert 1 <= len(sides) <= 2
     assert adjacency is not Adjacency.AS_WRITTEN or sides == (pair,)
     at_most = PrivacyProfile(pair, adjacency).log_delta(epsilon=0.3)

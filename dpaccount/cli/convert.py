@@ -16,7 +16,7 @@ from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.pair import Guarantee
-from dpaccount.renyi import CONVERSIONS, RenyiBound
+from dpaccount.renyi import CONVERSIONS, OrderTable, RenyiBound
 from dpaccount.results import Status
 from dpaccount.statement import shown, shown_up
 
@@ -180,13 +180,15 @@ def _to_rdp(source: Source, orders: tuple[float, ...] | None) -> list[Row]:
         "rdp": "stated orders and chords of (a - 1) D_a between them",
     }[source.kind]
     curve = PrivacyProfile(source.guarantee, Adjacency.AS_WRITTEN).renyi()
-    stated = source.guarantee.sources[0][0] if isinstance(source.guarantee, RenyiBound) else None
-    points: tuple[float, ...] = orders or getattr(stated, "orders", ORDERS)
-    rows = []
-    for a in points:
-        value = float(curve(a).estimate)
-        rows.append(Row("rdp", f"D_a <= {shown_up(value)} at a = {a:g}", value, how, a))
-    return rows
+    values = [(a, float(curve(a).estimate)) for a in orders or _orders(source)]
+    return [Row("rdp", f"D_a <= {shown_up(value)} at a = {a:g}", value, how, a) for a, value in values]
+
+
+def _orders(source: Source) -> tuple[float, ...]:
+    """Where Renyi bounds are shown: a table's own orders, or a few."""
+    if isinstance(source.guarantee, RenyiBound) and isinstance(source.guarantee.sources[0][0], OrderTable):
+        return source.guarantee.sources[0][0].orders
+    return ORDERS
 
 
 def _to_curve(

@@ -17,7 +17,7 @@ Array = npt.NDArray[np.float64]
 USUAL_ORDERS = tuple(1 + x / 10 for x in range(1, 100)) + tuple(float(x) for x in range(12, 64))
 GRID = 1e-4  # a common default step of the loss grid
 TAIL = 1e-20  # what such accountants cut off a single step
-LOG_TAIL = math.log(1e15)  # and off the composition
+CUT, LOG_TAIL = 1e-15, math.log(1e15)  # and off the composition, counted as infinite
 MAX_POINTS = 2**23
 
 
@@ -66,28 +66,37 @@ def grid_figure(sides: Sequence[DominatingPair], delta: float, step: float = GRI
 
 
 def _grid_epsilon(side: DominatingPair, delta: float, step: float) -> float | None:
-    """The least grid epsilon >= 0 with delta(epsilon) <= delta in doubles; None if too many points are needed."""
+    """epsilon at delta by one untilted FFT in doubles; None if too many points are needed."""
     low, high = _window(side)
     size = 2 ** math.ceil(math.log2(max((high - low) / step + 2, 2)))
     if size > MAX_POINTS:
         return None
-    offset, spectrum, log_finite = 0, np.ones(size // 2 + 1, dtype=complex), 0.0
+    offset, spectrum, infinite = 0, np.ones(size // 2 + 1, dtype=complex), CUT
     for part, count in side.terms:
         placed = _place(part, step)
         if placed is None:
             return None
-        first, mass = placed
-        log_finite += count * math.log(min(mass.sum(), 1.0))
+        first, mass, beyond = placed
+        infinite += count * beyond
         spectrum *= np.fft.rfft(_wrap(mass, size)) ** count
         offset += first * count
     start = math.floor(low / step)
     mass = np.roll(np.fft.irfft(spectrum, size), -((start - offset) % size))
-    losses = step * (start + np.arange(size))
-    infinite = -math.expm1(log_finite)
+    return _read_off(step * (start + np.arange(size)), mass, delta - infinite)
+
+
+def _read_off(losses: Array, mass: Array, delta: float) -> float:
+    """The least epsilon >= 0 with sum of (1 - e^{epsilon - loss})_+ mass <= delta, as summed in doubles."""
+    if delta < 0.0:
+        return math.inf
     above, weighted = (np.cumsum(x[::-1])[::-1] for x in (mass, mass * np.exp(-losses)))
-    curve = infinite + np.append(above[1:], 0.0) - np.exp(losses) * np.append(weighted[1:], 0.0)
+    curve = np.append(above[1:], 0.0) - np.exp(losses) * np.append(weighted[1:], 0.0)
     met = np.flatnonzero((curve <= delta) & (losses >= 0.0))
-    return float(losses[met[0]]) if met.size else math.inf
+    if not met.size:
+        return math.inf
+    i = int(met[0])  # between two points the curve is above - e^epsilon weighted
+    inside = above[i] > delta and weighted[i] > 0.0
+    return max(float(np.log((above[i] - delta) / weighted[i])), 0.0) if inside else max(float(losses[i]), 0.0)
 
 
 def _window(side: DominatingPair) -> tuple[float, float]:
@@ -101,8 +110,8 @@ def _window(side: DominatingPair) -> tuple[float, float]:
     return max(float(bottom), low) - GRID, min(float(top), high) + GRID
 
 
-def _place(part: Step, step: float) -> tuple[int, Array] | None:
-    """P-masses of one step on the grid: each cell's mass shared by its ends so that both P and Q keep theirs."""
+def _place(part: Step, step: float) -> tuple[int, Array, float] | None:
+    """First point, P-masses on the grid, and the mass beyond; a cell's mass is shared by its ends so that P and Q keep theirs."""
     low, high = _reach(part)
     first, last = math.floor(low / step), math.ceil(high / step)
     if last - first > MAX_POINTS:
@@ -115,7 +124,7 @@ def _place(part: Step, step: float) -> tuple[int, Array] | None:
     mass[1:] += upper
     mass[:-1] += p - upper
     mass[0] += math.exp(float(np.asarray(tails.p_below).flat[0]))
-    return first, mass
+    return first, mass, math.exp(float(np.asarray(tails.p_above).flat[-1]))
 
 
 def _reach(part: Step) -> tuple[float, float]:

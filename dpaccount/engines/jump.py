@@ -60,28 +60,36 @@ def margin(pair: DominatingPair) -> tuple[float, float]:
 def _chernoff(pair: DominatingPair) -> float:
     """min over t of [log E_Q e^{-t sum L} + 69]/t, with E_Q e^{-tL} = e^{K(-1-t)}; inf if it cannot be had."""
     spread = 0.0
-    nodes = []
     try:
         for step, count in pair.terms:
             found = step.nodes(-1.0, 0.0, 0.0)
             weight = np.exp(found.log_p - found.loss - log_total(found.log_p - found.loss))
             mean = float(weight @ found.loss)
             spread += count * float(weight @ (found.loss - mean) ** 2)
-        if not spread > 0.0:
-            return np.inf
-        tilts = np.sqrt(-2 * LOG_LEFT_OVER / spread) * np.array([0.3, 0.55, 1.0, 1.8])
-        total = np.zeros(tilts.shape)
-        for step, count in pair.terms:
-            found = step.nodes(-1.0 - float(tilts[-1]), 0.0, 0.0)
-            shift = found.log_p - found.loss
-            top = log_total(shift)
-            moved = nodes_log_mgf(found._replace(loss=-found.loss, log_p=shift), 0.0, tilts)
-            total += count * (moved + min(top, 0.0))
-            nodes.append(found)
     except TooManyNodes:
         return np.inf
-    values = (total - LOG_LEFT_OVER) / tilts
-    return float(max(np.min(values), 0.0))
+    if not spread > 0.0:
+        return np.inf
+    best = np.inf
+    for scale in (1.0, 0.55, 0.3, 0.1, 0.03, 0.01):
+        try:
+            value = _chernoff_at(pair, float(np.sqrt(-2 * LOG_LEFT_OVER / spread)) * scale)
+        except TooManyNodes:
+            continue
+        if value > best:
+            break
+        best = value
+    return max(best, 0.0)
+
+
+def _chernoff_at(pair: DominatingPair, tilt: float) -> float:
+    total = 0.0
+    for step, count in pair.terms:
+        found = step.nodes(-1.0 - tilt, 0.0, 0.0)
+        shift = found.log_p - found.loss
+        moved = nodes_log_mgf(found._replace(loss=-found.loss, log_p=shift), 0.0, tilt)
+        total += count * (float(moved) + min(log_total(shift), 0.0))
+    return (total - LOG_LEFT_OVER) / tilt
 
 
 def split(pair: DominatingPair, epsilon: float, distance: tuple[float, float], slack: float = 0.0) -> Jump:

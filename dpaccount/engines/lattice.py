@@ -28,6 +28,7 @@ MAX_POINTS = 2**21
 OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
 SLOPE = 3.0  # the tilt may cost this much of log condition to keep single jumps light
 ULP = 2.3e-16
+LOG_TINY = -650.0  # tails thinner than this underflow: what lies beyond is taken as a jump
 
 
 class _Part(NamedTuple):
@@ -114,20 +115,51 @@ def _common_lattice(pair: DominatingPair) -> float | None:
 
 
 def _grid(step: Step, h: float, cut: float, count: int, exact: bool) -> Grid:
-    """Points from where P has almost no mass below, to the cut or the largest loss."""
+    """Points from where P has almost no mass below, to the cut, the largest loss, or where doubles underflow."""
     facts = step.facts
-    offset = facts.lattice[0] if exact and facts.lattice is not None else 0.0
+    offset = facts.lattice[0] if exact and facts.lattice is not None else _body(step, h)
     high = min(facts.max_loss, cut)
+    if float(step.tails(np.array(high)).p_above) < LOG_TINY:
+        high = _crossing(step, LOG_TINY, offset, high)
     low = facts.min_loss
     floor = -26.0 - np.log(count)
     if not np.isfinite(low) or float(step.tails(np.array(low + 1e-3 * (high - low))).p_below) < floor:
-        low = _quantile(step, floor, high)
+        low = _quantile(step, floor, min(high, offset))
     first = int(np.floor((low - offset) / h - 1e-9))
-    last = int(np.ceil((high - offset) / h - 1e-9))  # at or above the cut, so that the jump stays a jump
+    last = int(np.ceil((high - offset) / h))  # at or above the cut, so that the jump stays a jump
+    last += offset + h * last < high
     size = last - first + 1
     if size > MAX_POINTS:
         raise _TooFine
     return Grid(offset, h, first, max(size, 2))
+
+
+def _body(step: Step, h: float) -> float:
+    """Where a lattice point should lie: at the mean log ratio of the cell around the median.
+
+    If the lattice cannot resolve the body, the cell is then one atom of the lattice, without rounding.
+    """
+    facts = step.facts
+    centre = _crossing(step, float(np.log(0.5)), max(facts.min_loss, -1e3), min(facts.max_loss, 1e3))
+    for _ in range(3):
+        tails = step.tails(np.array([centre - h / 2, centre + h / 2]))
+        p = np.exp(tails.p_above[0]) - np.exp(tails.p_above[1])
+        q = np.exp(tails.q_below[1]) - np.exp(tails.q_below[0])
+        if not (p > 0.01 and q > 0.0):
+            return 0.0
+        centre = float(np.clip(np.log(p / q), centre - h / 2, centre + h / 2))
+    return centre
+
+
+def _crossing(step: Step, log_mass: float, low: float, high: float) -> float:
+    """The loss where log P[L > l] falls to log_mass, by bisection."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float(step.tails(np.array(middle)).p_above) > log_mass:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def _quantile(step: Step, log_mass: float, high: float) -> float:
@@ -156,26 +188,30 @@ def _bracket(
     except _TooFine:
         return None, 2 * spread
     ends = [float(p.pessimistic.grid.losses()[-1]) for p in parts]
-    jump = at_ends(pair, jump, epsilon, ends)
-    jump_part, jump_error = jump.log_part(epsilon)
+    beyond = at_ends(pair, jump, epsilon, ends)
+    if min(ends) < jump.cut and max(s.facts.max_loss for s, _ in pair.terms) > min(ends):
+        # the lattice ends before the cut: whatever lies beyond may or may not exceed epsilon
+        above, below = [beyond.log_p], jump.log_part(epsilon)
+    else:
+        jump = beyond
+        below = jump.log_part(epsilon)
+        above = [*below, jump.log_slack]
     mass = pair.log_p_only
     upper = _Side([(p.pessimistic, p.count) for p in parts], epsilon)
     lower = _Side([(p.optimistic, p.count) for p in parts], epsilon)
     need = max(upper.window, lower.window)
     length = 1 << int(np.ceil(np.log2(max(need / h, 16.0))))
+    chernoff = min(log_total(np.array([upper.chernoff, *above])), 0.0)
     if length > MAX_POINTS:
-        log_up = min(log_total(np.array([upper.chernoff, jump_part, jump_error, jump.log_slack])), 0.0)
-        log_low = max(_less(jump_part, jump_error), mass)
-        return LogDelta(log_low, log_up, log_up, True, "lattice", np.inf, min(jump.log_q, 0.0)), need
+        log_low = max(_less(*below), mass)
+        return LogDelta(log_low, chernoff, chernoff, True, "lattice", np.inf, min(beyond.log_q, 0.0)), need
     up_value, up_error, tail = upper.value(length)
     low_value, low_error, _ = lower.value(length)
-    log_up = min(log_total(np.array([up_value, up_error, jump_part, jump_error, jump.log_slack])), 0.0)
-    chernoff = min(log_total(np.array([upper.chernoff, jump_part, jump_error, jump.log_slack])), 0.0)
-    log_up = min(log_up, chernoff)
-    log_low = max(_less(log_total(np.array([low_value, jump_part])), log_total(np.array([low_error, jump_error]))), mass)
+    log_up = min(log_total(np.array([up_value, up_error, *above])), chernoff)
+    log_low = max(_less(log_total(np.array([low_value, below[0]])), log_total(np.array([low_error, below[1]]))), mass)
     middle = log_up if log_low == -np.inf or log_up - log_low > 20.0 else (log_up + log_low) / 2
     condition = max(1.0, float(np.exp(min(upper.log_size - log_up, 600.0))))
-    log_tail = min(log_total(np.array([tail, jump.log_q])), 0.0)
+    log_tail = min(log_total(np.array([tail, beyond.log_q])), 0.0)
     return LogDelta(log_low, middle, log_up, True, "lattice", condition, log_tail), need
 
 

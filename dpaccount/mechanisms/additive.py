@@ -25,6 +25,10 @@ class AdditiveStep(Step):
     def noise_log_density(self, x: Array) -> Array:
         """log density (or log probability) of the noise at x."""
 
+    def noise_log_ratio(self, x: Array, shift: int) -> Array:
+        """log n(x - shift)/n(x)."""
+        return np.asarray(self.noise_log_density(x - shift) - self.noise_log_density(x))
+
     @abstractmethod
     def noise_log_tails(self, x: Array) -> tuple[Array, Array]:
         """log P[noise > x] and log P[noise <= x]."""
@@ -82,8 +86,17 @@ class AdditiveMixture(Step):
         return np.asarray(reduce(np.logaddexp, rows))
 
     def _evaluate(self, x: Array) -> tuple[Array, Array]:
-        log_p = self._log_mix(self.p_weights, x)
-        return log_p - self._log_mix(self.q_weights, x), log_p
+        """Loss and log P-density; the loss from ratios to the unshifted noise, so that tiny losses keep their digits."""
+        p_ratio, q_ratio = self._log_ratio(self.p_weights, x), self._log_ratio(self.q_weights, x)
+        return p_ratio - q_ratio, p_ratio + self.base.noise_log_density(x)
+
+    def _log_ratio(self, weights: Weights, x: Array) -> Array:
+        """log of sum of w_s n(x - s)/n(x)."""
+        logs = [(w, self.base.noise_log_ratio(x, s)) for s, w in weights if w > 0]
+        big = max(float(d.max(initial=-np.inf)) for _, d in logs)
+        if big < 600.0:
+            return np.asarray(np.log1p(np.maximum(sum(w * np.expm1(d) for w, d in logs), -1.0 + 1e-300)))
+        return np.asarray(reduce(np.logaddexp, [np.log(w) + d for w, d in logs]))
 
     def _loss(self, x: Array) -> Array:
         return self._evaluate(x)[0]

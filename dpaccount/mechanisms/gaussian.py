@@ -113,6 +113,9 @@ class Gaussian(AdditiveStep):
         s = self.noise_multiplier
         return np.asarray(-0.5 * (x / s) ** 2 - (np.log(s) + _LOG_ROOT_2PI))
 
+    def noise_log_ratio(self, x: Array, shift: int) -> Array:
+        return np.asarray(shift * (2 * x - shift) * (0.5 / self.noise_multiplier**2))
+
     def noise_log_tails(self, x: Array) -> tuple[Array, Array]:
         return log_ndtr(-x / self.noise_multiplier), log_ndtr(x / self.noise_multiplier)
 

@@ -101,11 +101,9 @@ def main() -> None:
     for case in json.loads(FILE.read_text())["cases"]:
         first, second = recompute(case)
         stored = exact_scientific(case["delta"])
-        print(
-            case["noise_multiplier"], case["sampling_probability"], case["steps"], case["epsilon"], case["direction"],
-            first.str(20, radius=False), f"agreement {float(abs(first / second - 1)):.1e}", f"stored {float(abs(first / stored - 1)):.1e}",
-            flush=True,
-        )
+        agreement, distance = (float(abs(first / other - 1)) for other in (second, stored))
+        names = ("noise_multiplier", "sampling_probability", "steps", "epsilon", "direction")
+        print(*(case[name] for name in names), first.str(20, radius=False), f"agreement {agreement:.1e}, stored {distance:.1e}")
 
 
 def exact_scientific(text: str) -> Number:
