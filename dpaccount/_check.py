@@ -96,9 +96,19 @@ def real(owner: str, name: str, value: Any, **limits: Any) -> float:
     return float(array)
 
 
-def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int | None = None, hint: str = "") -> int:
+MAX_COUNT = 10**12
+
+
+def flag(owner: str, name: str, value: Any) -> bool:
+    """Return a boolean; nothing else passes."""
+    if not isinstance(value, (bool, np.bool_)):
+        refuse(owner, name, "True or False", value, kind=TypeError)
+    return bool(value)
+
+
+def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int = MAX_COUNT, hint: str = "") -> int:
     """Return a whole number; floats pass only when they are whole, booleans never."""
-    domain = f"a whole number >= {minimum}" if maximum is None else f"a whole number in [{minimum}, {maximum}]"
+    domain = f"a whole number >= {minimum}" if maximum == MAX_COUNT else f"a whole number in [{minimum}, {maximum}]"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.ndarray)):
         refuse(owner, name, domain, value, hint or "Pass an int.", TypeError)
     if isinstance(value, np.ndarray):
@@ -107,8 +117,8 @@ def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int |
         value = value.item()
     if value != value or value in (np.inf, -np.inf) or int(value) != value:
         refuse(owner, name, domain, value, hint or "Round it yourself, so that you know which way.")
-    if value < minimum or (maximum is not None and value > maximum):
-        refuse(owner, name, domain, value, hint)
+    if value < minimum or value > maximum:
+        refuse(owner, name, domain, value, hint or (f"The largest count is {maximum:g}." if value > maximum else ""))
     return int(value)
 
 

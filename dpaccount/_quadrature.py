@@ -38,11 +38,15 @@ class Density(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative and estimated."""
+    """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative and estimated.
+
+    The first `atoms` of them are atoms of the loss, the rest stand for its density.
+    """
 
     loss: Array
     log_p: Array
     error: float
+    atoms: int = 0
 
 
 class TooManyNodes(ArithmeticError):

@@ -81,6 +81,7 @@ def calibrate(
     """
     if not callable(family):
         _check.refuse("calibrate", "family", "a callable of one number", family, "Pass e.g. lambda s: 10 * Gaussian(s).", TypeError)
+    integer = _check.flag("calibrate", "integer", integer)
     target = _target(epsilon, delta, false_positive_rate, false_negative_rate, advantage)
     low, high = _range(bracket, integer)
     search = _Search(family, target, parse("calibrate", adjacency), method, integer, low, high)
@@ -152,7 +153,7 @@ def _error_target(alpha: float | None, beta: float | None) -> _Target:
 def _gap(profile: Any, epsilon: float, goal: float) -> tuple[float, float]:
     """log of the upper delta less the goal, and the width of its bracket."""
     if isinstance(profile, PrivacyProfile):
-        found = profile.answer(epsilon, goal)
+        found = profile._answer(epsilon, goal)
         value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
     else:
         delta = float(profile.delta(epsilon=epsilon))
@@ -218,7 +219,11 @@ class _Search:
 
     def profile(self, value: float) -> Any:
         made = self.family(int(value) if self.integer else value)
-        return PrivacyProfile(made, self.adjacency, method=self.method) if isinstance(made, Guarantee) else made
+        if isinstance(made, Guarantee):
+            return PrivacyProfile(made, self.adjacency, method=self.method)
+        if not (hasattr(made, "delta") and hasattr(made, "epsilon")):
+            _check.refuse("calibrate", "family", "a function to guarantees, or to objects with .delta and .epsilon", made, kind=TypeError)
+        return made
 
     def excess(self, value: float) -> float:
         """How far the target is missed at `value` (<= 0 is feasible); NaN where the family refuses the value."""

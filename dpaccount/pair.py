@@ -22,7 +22,6 @@ from dpaccount._quadrature import Density, Nodes, density_nodes
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
-MAX_COUNT = 10**12
 
 
 class Facts(NamedTuple):
@@ -95,7 +94,7 @@ class DominatingPair(Guarantee):
         complex or array
             Real for real input. ``K(0) = log(1 - P{q = 0})`` and ``K(-1) = log(1 - Q{p = 0})``.
         """
-        z = np.asarray(z)
+        z = _points(z)
         kind = complex if np.iscomplexobj(z) else float
         total = np.zeros(z.shape, dtype=kind)
         for step, times in self.terms:
@@ -113,7 +112,7 @@ class DominatingPair(Guarantee):
         if isinstance(times, Guarantee):
             return NotImplemented
         number = _check.count(
-            "Composition", "count", times, maximum=MAX_COUNT, hint="A composition repeats a step a whole number of times."
+            "Composition", "count", times, hint="A composition repeats a step a whole number of times."
         )
         return compose((step, count * number) for step, count in self.terms)
 
@@ -135,6 +134,16 @@ class DominatingPair(Guarantee):
         low = sum(n * s.facts.min_loss for s, n in self.terms)
         high = sum(n * s.facts.max_loss for s, n in self.terms)
         return float(low), float(high)
+
+
+def _points(z: Any) -> Any:
+    """Finite real or complex points of the plane."""
+    array = np.asarray(z) if isinstance(z, (int, float, complex, np.generic, np.ndarray, list, tuple)) else None
+    if array is None or array.dtype.kind not in "iufc":
+        _check.refuse("log_mgf", "z", "a real or complex number, or an array of them", z, kind=TypeError)
+    if not np.isfinite(array).all():
+        _check.refuse("log_mgf", "z", "finite", z)
+    return array
 
 
 class Step(DominatingPair):
@@ -189,11 +198,12 @@ class Step(DominatingPair):
         loss, log_p = loss[keep], log_p[keep]
         density = self.density()
         if density is None:
-            return Nodes(loss, log_p, 2e-16)
+            return Nodes(loss, log_p, 2e-16, loss.size)
         smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
         if not loss.size:
             return smooth
-        return Nodes(np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p]), smooth.error)
+        both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
+        return Nodes(*both, smooth.error, loss.size)
 
 
 def quadrature_log_mgf(step: Step, z: Any) -> Any:
@@ -344,7 +354,7 @@ def compose(terms: Iterable[tuple[Any, int]]) -> DominatingPair:
     for step in idle[: len(merged) - 1]:
         del merged[step]  # a step that reveals nothing costs nothing
     for step, count in merged.items():
-        _check.count("Composition", "count", count, maximum=MAX_COUNT, hint=f"The step is {step!r}.")
+        _check.count("Composition", "count", count, hint=f"The step is {step!r}.")
     if len(merged) == 1:
         ((step, count),) = merged.items()
         if count == 1:

@@ -13,8 +13,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from dpaccount import _check
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.adjacency import Adjacency
-from dpaccount.pair import MAX_COUNT, DominatingPair, Guarantee
+from dpaccount.adjacency import Adjacency, parse
+from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.results import Status
 
 Array = npt.NDArray[np.float64]
@@ -140,7 +140,7 @@ class RenyiBound(Guarantee):
     def __mul__(self, times: object) -> RenyiBound:
         if isinstance(times, Guarantee):
             return NotImplemented
-        count = _check.count("RenyiBound", "count", times, maximum=MAX_COUNT)
+        count = _check.count("RenyiBound", "count", times)
         return RenyiBound(
             tuple((source, n * count) for source, n in self.sources), None if self.pair is None else count * self.pair
         )
@@ -159,11 +159,12 @@ class RenyiBound(Guarantee):
 
     def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
         """The directed pairs of the part that is known as a pair; empty if there is none."""
-        return () if self.pair is None else self.pair.under(adjacency)
+        relation = parse("RenyiBound.under", adjacency)
+        return () if self.pair is None else self.pair.under(relation)
 
     def rdp(self, order: Any, adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE) -> Any:
         """An upper bound on D_a for a > 1: the sum of the parts, over directions the larger; inf where unknown."""
-        a = np.asarray(order, dtype=float)
+        a = _check.reals("RenyiBound.rdp", "order", order, low=1.0, open_low=True, hint="Order 1 is the KL divergence.")
         total = np.zeros(a.shape)
         for source, n in self.sources:
             total = total + n * source.rdp(np.atleast_1d(a)).reshape(a.shape)

@@ -125,7 +125,7 @@ class PrivacyProfile:
             return LogDelta(mass, mass, mass, True, "closed")
         return self._evaluator.log_delta(epsilon)
 
-    def answer(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+    def _answer(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         """The raw answer at one real epsilon, for searches: a bracket that excludes log delta = goal may be loose."""
         return self._evaluator.log_delta(epsilon, goal)
 

@@ -27,6 +27,7 @@ class Term:
     weight: Array
     log_mass: float
     error: float
+    atoms: int
 
 
 class Axis:
@@ -41,7 +42,7 @@ class Axis:
                 raise CannotVouch("no mass below the cut")
             below = float(step.tails(np.array(cut)).p_below) if cut < np.inf else float(log1m_exp(step.facts.log_p_only))
             weight = np.exp(nodes.log_p - log_total(nodes.log_p))
-            self.terms.append(Term(count, nodes.loss, weight, below, nodes.error))
+            self.terms.append(Term(count, nodes.loss, weight, below, nodes.error, nodes.atoms))
         self.log_mass = sum(t.count * t.log_mass for t in self.terms)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:

@@ -87,9 +87,24 @@ def _walk(curve: Curve, target: float, start: float, slope: float, side: Callabl
         if here == 0.0 and sign < 0:
             return 0.0
         if (side(curve(here, target)) - target) * sign <= 0.0:
-            return here
-        step *= 2.0
+            return _tightened(curve, target, start, here, side, sign)
+        start, step = here, step * 2.0
     return np.inf if sign > 0 else 0.0
+
+
+def _tightened(
+    curve: Curve, target: float, bad: float, good: float, side: Callable[[LogDelta], float], sign: float
+) -> float:
+    """Bisect towards a jump of the curve if the last step was a long one."""
+    for _ in range(60):
+        if abs(good - bad) <= 1e-11 * max(abs(good), 1e-12):
+            break
+        middle = (good + bad) / 2
+        if (side(curve(middle, target)) - target) * sign <= 0.0:
+            good = middle
+        else:
+            bad = middle
+    return good
 
 
 def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], float]) -> float:

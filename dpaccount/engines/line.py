@@ -140,6 +140,18 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     return log_phi, slip
 
 
+def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
+    """log |phi|, with the atoms of the loss taken as if all in phase: they return again and again, densities do not."""
+    total = np.zeros(s.shape)
+    for t in axis.terms:
+        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
+        tilted = tilted / tilted.sum()
+        smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
+        with np.errstate(divide="ignore"):
+            total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
+    return total
+
+
 def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float) -> tuple[Axis, float]:
     """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
     start = float(np.sqrt(2 * AIM) / spread)
@@ -148,8 +160,7 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
         points = start * widen * _PROBES
         if axis.rate < points[-1]:
             axis = Axis(pair, min(c, 0.0), max(c, 0.0), float(points[-1]), cut)
-        log_phi, _ = _phi(axis, c, points)
-        fall = np.real(log_phi) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
+        fall = _log_modulus(axis, c, points) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
         fallen = fall < -AIM
         for i in range(points.size - 2):
             if fallen[i:].all():

@@ -62,13 +62,19 @@ class CurvePair(AtomicStep):
             _check.refuse("CurvePair", "epsilon", "a non-empty, strictly increasing sequence", self.epsilon)
         if delta.shape != epsilon.shape:
             _check.refuse("CurvePair", "delta", f"of the same length as epsilon, {epsilon.size}", self.delta)
+        object.__setattr__(self, "symmetric", _check.flag("CurvePair", "symmetric", self.symmetric))
         object.__setattr__(self, "epsilon", tuple(epsilon.tolist()))
         object.__setattr__(self, "delta", tuple(delta.tolist()))
 
     @staticmethod
     def from_function(delta: Callable[[float], float], epsilon: Any, *, symmetric: bool = True) -> CurvePair:
         """The pair of a curve given as a function, tabulated at `epsilon` (a sequence)."""
-        grid = _check.reals("CurvePair.from_function", "epsilon", epsilon)
+        owner = "CurvePair.from_function"
+        if not callable(delta):
+            _check.refuse(owner, "delta", "a function of epsilon", delta, kind=TypeError)
+        grid = _check.reals(owner, "epsilon", epsilon)
+        if grid.ndim != 1:
+            _check.refuse(owner, "epsilon", "a sequence of numbers", epsilon, kind=TypeError)
         return CurvePair(tuple(grid.tolist()), tuple(float(delta(float(e))) for e in grid), symmetric)
 
     def _hull(self) -> tuple[Array, Array, float]:
