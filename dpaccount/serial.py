@@ -43,7 +43,7 @@ from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
-from dpaccount.pair import MAX_COUNT, Composition, DominatingPair, Guarantee, Reversed, Step, compose
+from dpaccount.pair import Composition, DominatingPair, Guarantee, Reversed, Step, compose
 from dpaccount.renyi import ZCDP, OrderTable, RenyiBound, Source
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
@@ -154,7 +154,7 @@ def _whole(value: Any, path: str, depth: int) -> int:
 
 
 def _count(value: Any, path: str) -> int:
-    return _check.count("from_json", path, _whole(value, path, 0), maximum=MAX_COUNT)
+    return _check.count("from_json", path, _whole(value, path, 0))
 
 
 def _flag(value: Any, path: str, depth: int) -> bool:

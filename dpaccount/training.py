@@ -17,7 +17,7 @@ from dpaccount.adjacency import Adjacency, parse
 from dpaccount.calibration import calibrate
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import MAX_COUNT, Guarantee
+from dpaccount.pair import Guarantee
 from dpaccount.results import Bounds, Calibration
 from dpaccount.sampling.poisson import PoissonSampled
 
@@ -85,7 +85,7 @@ class TrainingRun:
     adjacency: str = Adjacency.ADD_OR_REMOVE
 
     def __post_init__(self) -> None:
-        n = _check.count(OWNER, "dataset_size", self.dataset_size, maximum=MAX_COUNT)
+        n = _check.count(OWNER, "dataset_size", self.dataset_size)
         batch = _check.count(OWNER, "batch_size", self.batch_size)
         parts = _check.count(OWNER, "accumulation", self.accumulation)
         if batch * parts > n:
@@ -114,7 +114,7 @@ class TrainingRun:
                     OWNER, "steps", f"{steps}, which {self.epochs} epochs are, if epochs is given too", self.steps,
                     "Pass exactly one of epochs and steps.",
                 )
-        object.__setattr__(self, "steps", _check.count(OWNER, "steps", steps, maximum=MAX_COUNT))
+        object.__setattr__(self, "steps", _check.count(OWNER, "steps", steps))
 
     # what the run is
 

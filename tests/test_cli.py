@@ -184,9 +184,8 @@ def test_targets_other_than_epsilon_and_lists(shell):
     for answer in found:
         run = PrivacyProfile(steps * PoissonSampled(Gaussian(answer["noise_multiplier"]), q))
         assert run.delta(epsilon=0.0).upper <= answer["advantage"]
-    point = json.loads(shell("calibrate", *args, "--fpr", 0.05, "--fnr", 0.8, "--json"))["answers"][0]
-    run = PrivacyProfile(steps * PoissonSampled(Gaussian(point["noise_multiplier"]), q))
-    assert run.trade_off(0.05).lower >= 0.8
+    point = json.loads(shell("calibrate", "--steps", steps, "--fpr", 0.05, "--fnr", 0.8, "--json"))["answers"][0]
+    assert PrivacyProfile(steps * Gaussian(point["noise_multiplier"])).trade_off(0.05).lower >= 0.8
     table = shell("calibrate", *args, "--epsilon", "1,2", "--delta", "1e-5,1e-6")
     assert table.count("epsilon <=") == 4
 
@@ -268,6 +267,12 @@ def test_curve_csv_is_the_profile(shell):
     rows = list(csv.DictReader(io.StringIO(shell("curve", *SAMPLED, "--at", "0.5,1,2", "--csv"))))
     assert [float(row["epsilon"]) for row in rows] == [0.5, 1, 2]
     assert [float(row["delta"]) for row in rows] == CANONICAL.delta(epsilon=[0.5, 1, 2]).upper.tolist()
+
+
+def test_a_curve_ends_where_little_is_left(shell):
+    rows = json.loads(shell("curve", *SAMPLED, "--json"))["answers"]
+    assert rows[0]["epsilon"] == 0
+    assert rows[-1]["delta"] < 1e-10 < rows[-2]["delta"]
 
 
 def test_curve_kinds_print_their_safe_side(shell):

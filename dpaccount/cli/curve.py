@@ -27,8 +27,10 @@ class _Kind(NamedTuple):
     plot: str
 
 
+EPSILONS = (0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+SMALLEST = 1e-10  # a curve that is not told where to be read ends where delta falls below this
 KINDS = {
-    "delta": _Kind("epsilon", "delta", (0, 0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8), "delta", "plot_profile"),
+    "delta": _Kind("epsilon", "delta", EPSILONS, "delta", "plot_profile"),
     "trade-off": _Kind(
         "false positive rate", "false negative rate", (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75), "trade_off",
         "plot_trade_off",
@@ -58,7 +60,7 @@ def curve_command(
         raise click.UsageError("Give --json or --csv, not both.")
     stated = Stated.of(ctx)
     chosen, profile = KINDS[kind], stated.profile
-    points = at or chosen.points
+    points = at or _points(profile, chosen)
     found = getattr(profile, chosen.read)(list(points))
     if as_json:
         answers = [_record(chosen, x, b) for x, b in zip(points, found, strict=True)]
@@ -74,6 +76,14 @@ def curve_command(
         _draw(profile, chosen, at, plot)
         click.echo(f"plot written to {plot}", err=True)
     warn(found.notes)
+
+
+def _points(profile: PrivacyProfile, kind: _Kind) -> tuple[float, ...]:
+    """Where a curve is read by default: for delta, up to the first epsilon at which little is left."""
+    if kind.argument != "epsilon":
+        return kind.points
+    top = profile.epsilon(delta=SMALLEST).upper
+    return kind.points[: sum(x < top for x in kind.points) + 1]
 
 
 def _safe(found: Bounds) -> str:

@@ -28,6 +28,7 @@ MAX_POINTS = 2**21
 OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
 SLOPE = 3.0  # the tilt may cost this much of log condition to keep single jumps light
 ULP = 2.3e-16
+FLOOR = -600.0  # below e^-600 the masses underflow and refinement stops
 LOG_TINY = -650.0  # tails thinner than this underflow: what lies beyond is taken as a jump
 
 
@@ -39,15 +40,19 @@ class _Part(NamedTuple):
     count: int
 
 
-def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
+def log_delta(
+    pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM, floor: float = FLOOR
+) -> LogDelta:
     """log delta of a directed pair at any real epsilon, as a certified bracket.
 
     Refinement stops when upper/lower - 1 <= `aim`, or at the largest lattice: the bracket is then wide but
-    valid; or as soon as the bracket excludes log delta = `goal`. Far in the tail, where no lattice fits, the lower end is the big jump alone and the upper
+    valid; or as soon as the bracket excludes log delta = `goal` or lies below `floor`. Far in the tail, where no lattice fits, the lower end is the big jump alone and the upper
     end Chernoff's bound for the pessimistic lattice.
     """
     if epsilon < 0.0:
-        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim), epsilon)
+        # beside 1 - e^eps a far smaller delta of the swapped pair need not be known well
+        enough = float(np.log(-np.expm1(epsilon))) - epsilon - 32.0
+        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim, max(enough, FLOOR)), epsilon)
     jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
@@ -55,7 +60,11 @@ def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: f
     for _ in range(7):
         found, need = _bracket(pair, epsilon, jump, h, spread, bool(exact))
         if found is not None:
+            old = np.inf if best is None else best.upper - best.lower
             best = found if best is None else _tighter(best, found)
+            stuck = old < np.inf and best.upper - best.lower > 0.8 * old or old == best.upper - best.lower
+            if best.upper <= floor or (stuck and best.condition == np.inf):
+                break
             if exact or best.upper - best.lower <= aim or not best.lower <= goal <= best.upper and goal == goal:
                 break
         finest = 1.01 * 2 * max(need, spread) / MAX_POINTS
@@ -97,6 +106,8 @@ class _TooFine(ArithmeticError):
 
 def _tighter(a: LogDelta, b: LogDelta) -> LogDelta:
     low, up = max(a.lower, b.lower), min(a.upper, b.upper)
+    if low > up:  # cannot happen if both are brackets; never answer with either
+        return b._replace(lower=min(a.lower, b.lower), upper=max(a.upper, b.upper), certified=False)
     return b._replace(lower=low, upper=up, estimate=min(max(b.estimate, low), up))
 
 

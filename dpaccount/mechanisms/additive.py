@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._log import log_diff
 from dpaccount._quadrature import Density
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
@@ -196,10 +197,38 @@ class AdditiveMixture(Step):
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
-        """The sum over atoms, or the difference of the tails: it cancels where the pair is nearly identical."""
+        """P[L > eps] - e^eps Q[L > eps], near eps = 0 as a sum of differences that do not cancel."""
         if self.base.noise_kind == "lattice":
             return atom_log_delta(*self.atoms(), -np.inf, epsilon)
-        return tail_log_delta(self.tails(epsilon), epsilon)
+        return self._difference(epsilon, 0)
+
+    def reversed_log_delta(self, epsilon: Any) -> Any | None:
+        """Q[L <= -eps] - e^eps P[L <= -eps], likewise."""
+        if self.base.noise_kind == "lattice":
+            loss, log_p = self.atoms()
+            return atom_log_delta(-loss, log_p - loss, -np.inf, epsilon)
+        return self._difference(epsilon, 1)
+
+    def _difference(self, epsilon: Any, side: int) -> Any:
+        """sum of (p_s - q_s)(S_s - S_0) - (e^eps - 1) sum q_s S_s with S_s the tail of the noise shifted by s (p and q
+        exchanged and lower tails for side 1); far from 0, where nothing cancels, the tails' logs are subtracted."""
+        epsilon = np.asarray(epsilon, dtype=float)
+        level = epsilon if side == 0 else -epsilon
+        x = np.asarray(self._inverse(level))
+        tails = self.tails(level)
+        far = tail_log_delta(tails, epsilon) if side == 0 else log_diff(tails.q_below, epsilon + tails.p_below)
+        own, other = dict(self.p_weights), dict(self.q_weights)
+        if side:
+            own, other = other, own
+        with np.errstate(under="ignore", divide="ignore", invalid="ignore"):
+            base = np.exp(self.base.noise_log_tails(x)[side])
+            total = np.zeros(epsilon.shape)
+            for s in sorted({*own, *other}):
+                tail = np.exp(self.base.noise_log_tails(x - s)[side])
+                total = total + (own.get(s, 0.0) - other.get(s, 0.0)) * (tail - base)
+                total = total - np.expm1(epsilon) * other.get(s, 0.0) * tail
+            near = np.log(np.maximum(total, 0.0))
+        return np.where((np.abs(epsilon) < 0.5) & (base > 1e-280), near, far)[()]
 
     def step_log_mgf(self, z: Any) -> Any:
         return quadrature_log_mgf(self, z)
