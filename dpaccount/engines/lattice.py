@@ -311,14 +311,16 @@ class _Side:
             return -np.inf, -np.inf, -np.inf
         half = length // 2 + 1
         log_f = np.zeros(half, dtype=complex)
-        log_scale, shift, base, slip, rough = 0.0, 0, 0.0, 0.0, 0.0
+        log_scale, shift, base, slip, rough, drift = 0.0, 0, 0.0, 0.0, 0.0, 0.0
         eta = 6 * ULP * np.log2(length)
         for grid, mass, loss, n in self.parts:
             w, top = _tilted(mass, loss, self.c)
             total = float(w.sum())
             w /= total
             log_scale += n * (top + float(np.log(total)))
-            middle = int(round(float(w @ np.arange(w.size))))
+            mean = float(w @ np.arange(w.size))
+            middle = int(round(mean))
+            drift += n * (mean - middle)
             shift += n * (grid.first + middle)
             base += n * grid.offset
             folded = _fold(w, middle, length)
@@ -338,7 +340,7 @@ class _Side:
         phase = ULP * (4 + float((size @ np.minimum(np.abs(log_f), 1e6)) / max(float(size.sum()), 1e-300)))
         entry = (slip * norm + phase * 2 * float(size.sum())) / length + eta * norm / np.sqrt(length)
         index = np.arange(length)
-        index = np.where(index < length // 2, index, index - length)
+        index = index + length * np.rint((drift - index) / length).astype(int)  # the window is centred on the mean
         # the loss of every window point, relative to epsilon
         gap = self.h * (shift + index) + (base - self.epsilon)
         keep = gap > 0.0
