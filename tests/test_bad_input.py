@@ -192,7 +192,7 @@ PLAIN = {
     "reversed", "scaled", "total_variation", "advantage", "tails", "atoms", "density", "nodes", "step_log_mgf",
     "reversed_log_delta",
 }
-COVERED_BY_BASE = {"log_mgf", "under", "log_delta", "noise_log_density", "noise_log_tails", "noise_support"}
+COVERED_BY_BASE = {"log_mgf", "under", "log_delta", "noise_log_density", "noise_log_ratio", "noise_log_tails", "noise_support"}
 
 
 def wrong() -> Iterator[Any]:

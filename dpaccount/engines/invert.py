@@ -87,17 +87,18 @@ def _walk(curve: Curve, target: float, start: float, slope: float, side: Callabl
         if here == 0.0 and sign < 0:
             return 0.0
         if (side(curve(here, target)) - target) * sign <= 0.0:
-            return _tightened(curve, target, start, here, side, sign)
+            return _tightened(curve, target, start, here, side, sign, slope)
         start, step = here, step * 2.0
     return np.inf if sign > 0 else 0.0
 
 
 def _tightened(
-    curve: Curve, target: float, bad: float, good: float, side: Callable[[LogDelta], float], sign: float
+    curve: Curve, target: float, bad: float, good: float, side: Callable[[LogDelta], float], sign: float, slope: float
 ) -> float:
     """Bisect towards a jump of the curve if the last step was a long one."""
     for _ in range(60):
-        if abs(good - bad) <= 1e-11 * max(abs(good), 1e-12):
+        answer = curve(good, target)
+        if abs(good - bad) <= max(1e-11 * abs(good), 1.5 * (answer.upper - answer.lower) / slope):
             break
         middle = (good + bad) / 2
         if (side(curve(middle, target)) - target) * sign <= 0.0:

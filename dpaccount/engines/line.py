@@ -156,7 +156,7 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
     """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
     start = float(np.sqrt(2 * AIM) / spread)
     base = np.log(abs(c * (c + 1)))
-    for widen in (1.0, 1.45, 2.1, 3.0, 4.4, 6.4, 9.2, 13.0, 19.0, 28.0):
+    for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
         points = start * widen * _PROBES
         if axis.rate < points[-1]:
             axis = Axis(pair, min(c, 0.0), max(c, 0.0), float(points[-1]), cut)
@@ -168,7 +168,7 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
     raise CannotVouch("the characteristic function does not decay: too few samples, or atoms")
 
 
-_PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3])
+_PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 
 
 def _period(
