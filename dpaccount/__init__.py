@@ -3,6 +3,7 @@
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.bestof import BestOf
 from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.citations import citations
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
@@ -20,3 +21,40 @@ from dpaccount.renyi import RenyiBound
 from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.serial import from_json, to_json
+from dpaccount.training import PrivacyWarning, TrainingRun
+
+__all__ = [
+    "Adjacency",
+    "ApproximateDP",
+    "BestOf",
+    "Bounds",
+    "Calibration",
+    "CurvePair",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "DominatingPair",
+    "ExponentialMechanism",
+    "FinitePair",
+    "FixedSizeSampled",
+    "Gaussian",
+    "Laplace",
+    "NumericalFailure",
+    "PoissonSampled",
+    "PrivacyProfile",
+    "PrivacyWarning",
+    "PureDP",
+    "RandomizedResponse",
+    "RenyiBound",
+    "RenyiCurve",
+    "Status",
+    "TradeOffFunction",
+    "TrainingRun",
+    "UnreachableTarget",
+    "UnsupportedAdjacency",
+    "calibrate",
+    "citations",
+    "from_json",
+    "select",
+    "to_json",
+]

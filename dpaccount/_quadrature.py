@@ -7,6 +7,7 @@ refined until two node sets agree; the finer one is returned with the square of 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -159,7 +160,7 @@ _RULES = tuple(np.polynomial.legendre.leggauss(order) for order in (12, 20))
 def _panels(density: Density, ends: tuple[float, ...], tilts: tuple[float, float], rate: float) -> Nodes:
     width = 3.0 * density.scale
     while True:
-        pieces = [np.linspace(a, b, int((b - a) / width) + 2)[:-1] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        pieces = [np.linspace(a, b, int((b - a) / width) + 2)[:-1] for a, b in itertools.pairwise(ends)]
         edges = np.concatenate([*pieces, [ends[-1]]])
         if edges.size * 20 > MAX_NODES:
             raise TooManyNodes("the integrand oscillates too fast for Gauss-Legendre panels")

@@ -55,7 +55,7 @@ class BestOf(Guarantee):
         if not isinstance(other, Guarantee):
             return NotImplemented
         others = other.options if isinstance(other, BestOf) else (other,)
-        return BestOf(*(a + b for a, b in itertools.product(self.options, others)))  # type: ignore[operator]
+        return BestOf(*(a + b for a, b in itertools.product(self.options, others)))
 
     __radd__ = __add__
 

@@ -96,6 +96,7 @@ class _Target:
     excess: Callable[[Any], tuple[float, float]]  # with the width of its own bracket
     achieved: Callable[[Any], Bounds]
     trivial: bool = False
+    missed: Callable[[Bounds], bool] = lambda _: False
 
 
 def _target(
@@ -114,7 +115,8 @@ def _target(
     a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
     log_a = math.log(a) if a else -math.inf
     return _Target(
-        f"advantage <= {a:g}", lambda p: _gap(p, 0.0, log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0
+        f"advantage <= {a:g}", lambda p: _gap(p, 0.0, log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0,
+        lambda found: bool(found.upper > a),
     )
 
 
@@ -127,6 +129,7 @@ def _privacy_target(epsilon: float | None, delta: float | None) -> _Target:
         lambda p: _gap(p, e, log_d),
         lambda p: p.epsilon(delta=d),
         d >= 1.0,
+        lambda b: bool(b.upper > e),
     )
 
 
@@ -147,6 +150,7 @@ def _error_target(alpha: float | None, beta: float | None) -> _Target:
         _shortfall(a, b),
         lambda p: p.trade_off(a),
         b == 0.0,
+        lambda found: bool(found.lower < b),
     )
 
 
@@ -353,8 +357,12 @@ class _Search:
         return abs(a - b) <= 1.0 if self.integer else abs(a - b) <= self.width * max(abs(a), abs(b))
 
     def _report(self, value: float, infeasible: float | None, status: Status) -> Calibration:
-        profile = self.profile(value)
-        achieved = self.target.achieved(profile)
+        achieved = self.target.achieved(self.profile(value))
+        for k in range(6):  # what is reported must meet the target as well: its own error bar may stick out by an ulp or so
+            if infeasible is None or self.integer or not self.target.missed(achieved):
+                break
+            value = value * (1 + (value > infeasible or -1) * 4.0**k * 3e-12)
+            achieved = self.target.achieved(self.profile(value))
         return Calibration(
             int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes
         )

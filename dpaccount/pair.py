@@ -98,7 +98,8 @@ class DominatingPair(Guarantee):
         kind = complex if np.iscomplexobj(z) else float
         total = np.zeros(z.shape, dtype=kind)
         for step, times in self.terms:
-            total = total + times * step.step_log_mgf(z.astype(kind))
+            value = np.asarray(step.step_log_mgf(z.astype(kind)))
+            total = np.where(np.isneginf(np.real(value)), -np.inf, total + times * np.where(np.isfinite(value), value, 0.0))
         return total[()]
 
     @final
@@ -182,6 +183,10 @@ class Step(DominatingPair):
     def reversed_log_delta(self, epsilon: Any) -> Any | None:
         """`log_delta` of the swapped pair, for steps that have it in closed form."""
         return None
+
+    @abstractmethod
+    def reversed(self) -> Step:
+        """The swapped pair, again a step."""
 
     @property
     def alternatives(self) -> tuple[Guarantee, ...]:

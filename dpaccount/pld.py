@@ -29,7 +29,7 @@ class Grid(NamedTuple):
     size: int
 
     def losses(self) -> Array:
-        return self.offset + self.step * (self.first + np.arange(self.size))
+        return np.asarray(self.offset + self.step * (self.first + np.arange(self.size)), dtype=np.float64)
 
 
 class PrivacyLossDistribution(NamedTuple):

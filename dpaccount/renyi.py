@@ -307,7 +307,7 @@ def _minimise(
             end = float(np.asarray(objective(np.array([max_order])))[0])
         if end <= values[best]:
             return end, max_order, Status.ORDER_GRID_END
-    at_end = at_end or order <= first_order * (1 + 1e-6) and first_order > 1.0
+    at_end = at_end or (order <= first_order * (1 + 1e-6) and first_order > 1.0)
     return float(values[best]), order, Status.ORDER_GRID_END if at_end else Status.OK
 
 
@@ -329,7 +329,7 @@ def _two_point_log_q(a: float, rho: float, p: float) -> float:
     while excess(low) <= 0.0:
         low -= 1.0
     root = float(brentq(excess, low, log_p, xtol=1e-15, rtol=1e-14))
-    return root - 1e-13 * max(1.0, abs(root))
+    return root - 2e-15 * max(1.0, abs(root))
 
 
 def _joint_best(a: float, rho: float, value: Callable[[float, float], float]) -> float:
@@ -355,7 +355,7 @@ def _joint_epsilon(a: float, rho: float, log_delta: float) -> float:
     def value(p: float, log_q: float) -> float:
         return math.log(p - delta) - log_q if p > delta else -math.inf
 
-    return _joint_best(a, rho, value) * (1 + 1e-12)
+    return _joint_best(a, rho, value) * (1 + 2e-14)
 
 
 def _joint_log_delta(a: float, rho: float, epsilon: float) -> float:

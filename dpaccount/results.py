@@ -116,12 +116,14 @@ class Bounds:
             body = body if len(body) < 600 else body[:597] + "..."
             text = f"Bounds([{body}], {kind}, {self.method}"
         else:
-            text = f"Bounds({certain_digits(self.lower, self.estimate, self.upper)} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
+            digits = certain_digits(self.lower, self.estimate, self.upper)
+            text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
         return text + (")" if self.status is Status.OK else f"; {self.status.value})")
 
     def _repr_html_(self) -> str:
         kind = "certified" if self.certified else "error estimated"
-        rows = zip(*(np.atleast_1d(np.asarray(v, dtype=float)).ravel() for v in (self.lower, self.estimate, self.upper)), strict=True)
+        columns = [np.atleast_1d(np.asarray(v, dtype=float)).ravel() for v in (self.lower, self.estimate, self.upper)]
+        rows = zip(*columns, strict=True)
         body = "".join(f"<tr><td>{a:.9g}</td><td>{b:.9g}</td><td>{c:.9g}</td></tr>" for a, b, c in rows)
         note = "" if self.status is Status.OK else f"; {self.status.value}"
         return (

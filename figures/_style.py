@@ -12,7 +12,7 @@ BLACK, BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE = (
     "#000000", "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7",
 )  # fmt: skip
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 12,
     "axes.labelsize": 13,
     "axes.titlesize": 13,

@@ -115,7 +115,7 @@ def test_tidy_exports_each_curve_point_by_point(argument, values, quantity):
     assert columns[argument] == values
     assert columns["quantity"] == [quantity] * 2
     assert columns["adjacency"] == ["add-or-remove"] * 2
-    ask = {"epsilon": SAMPLED.delta, "delta": SAMPLED.epsilon, "order": SAMPLED.renyi}.get(argument, SAMPLED.trade_off)
+    ask = {"epsilon": SAMPLED.delta, "delta": SAMPLED.epsilon, "order": SAMPLED.renyi}.get(argument, SAMPLED.trade_off())
     for i, value in enumerate(values):
         answer = ask(value)
         assert columns["lower"][i] == answer.lower <= columns["estimate"][i] <= columns["upper"][i] == answer.upper

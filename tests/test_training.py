@@ -211,7 +211,7 @@ def test_remaining_epochs_are_those_steps():
 
 
 def test_a_prefix_that_spent_everything_leaves_nothing():
-    with pytest.raises(UnreachableTarget, match="epsilon <= 0.1"):
+    with pytest.raises(UnreachableTarget, match=r"epsilon <= 0\.1"):
         SMALL.remaining_epochs(epsilon=0.1, delta=1e-5, after=1000 * SMALL.step)
 
 

@@ -195,9 +195,10 @@ def _ceiling(known: dict[float, LogDelta], alpha: float, a: float, b: float) -> 
     left, right = sorted(e for e in known if e <= a), sorted(e for e in known if e >= b)
     if len(left) < 2 or len(right) < 2:
         return 1.0 - alpha
-    ga, gb = np.exp(a), np.exp(b)
-    width = gb - ga
+    width = np.exp(b) - np.exp(a)
     e0, e1 = left[-2], left[-1]
+    if np.exp(e1) == np.exp(e0) or np.exp(right[1]) == np.exp(right[0]):
+        return 1.0 - alpha
     rise = (top(e1) - floor(e0)) / (np.exp(e1) - np.exp(e0))
     e2, e3 = right[0], right[1]
     fall = (top(e2) - floor(e3)) / (np.exp(e3) - np.exp(e2))

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpaccount import _check
 from dpaccount.engines import closed, lattice, line
+from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta, NumericalFailure
 
@@ -67,7 +68,7 @@ def log_delta(
     if method == "line":
         try:
             return contour(pair, epsilon)
-        except line.CannotVouch as error:
+        except CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
@@ -77,8 +78,10 @@ def log_delta(
     if engine == "line":
         try:
             return contour(pair, epsilon)
-        except line.CannotVouch:
-            pass
+        except CannotVouch:
+            far = lattice.far_tail(pair, epsilon)
+            if far is not None:
+                return far
     return lattice.log_delta(pair, epsilon, goal)
 
 

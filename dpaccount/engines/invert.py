@@ -114,7 +114,7 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
     here = max(guess, 1e-12)
     for _ in range(MAX_EVALUATIONS):
         answer = curve(here, target)
-        gap, width = side(answer) - target, answer.upper - answer.lower
+        gap, width = side(answer) - target, min(answer.upper - answer.lower, 2 * (answer.upper - answer.estimate))
         if gap > 0:
             low = here
         else:

@@ -20,15 +20,15 @@ from dpaccount.engines.jump import Jump, at_ends, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.pld import Grid, PrivacyLossDistribution, discretise
-from dpaccount.results import LogDelta, NumericalFailure
+from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
 AIM = 1e-4  # relative width of delta at which refinement stops
-MAX_POINTS = 2**21
+MAX_POINTS = 2**20
 OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
 SLOPE = 3.0  # the tilt may cost this much of log condition to keep single jumps light
 ULP = 2.3e-16
-FLOOR = -600.0  # below e^-600 the masses underflow and refinement stops
+FLOOR = -115.0  # below 1e-50 the first valid bracket is the answer
 LOG_TINY = -650.0  # tails thinner than this underflow: what lies beyond is taken as a jump
 
 
@@ -37,7 +37,7 @@ class _Part(NamedTuple):
 
     optimistic: PrivacyLossDistribution
     pessimistic: PrivacyLossDistribution
-    count: int
+    times: int
 
 
 def log_delta(
@@ -45,36 +45,78 @@ def log_delta(
 ) -> LogDelta:
     """log delta of a directed pair at any real epsilon, as a certified bracket.
 
-    Refinement stops when upper/lower - 1 <= `aim`, or at the largest lattice: the bracket is then wide but
-    valid; or as soon as the bracket excludes log delta = `goal` or lies below `floor`. Far in the tail, where no lattice fits, the lower end is the big jump alone and the upper
-    end Chernoff's bound for the pessimistic lattice.
+    Refinement stops when upper/lower - 1 <= `aim`, at the largest lattice, or as soon as the bracket excludes
+    log delta = `goal` or lies below `floor`: it is then wide but valid. Far in the tail, where no lattice
+    fits, the lower end is the big jump alone and the upper end Chernoff's bound for the pessimistic lattice.
     """
     if epsilon < 0.0:
         # beside 1 - e^eps a far smaller delta of the swapped pair need not be known well
-        enough = float(np.log(-np.expm1(epsilon))) - epsilon - 32.0
-        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim, max(enough, FLOOR)), epsilon)
+        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim, max(_hidden(epsilon), FLOOR)), epsilon)
     jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
     best: LogDelta | None = None
-    for _ in range(7):
+    for _ in range(6):
         found, need = _bracket(pair, epsilon, jump, h, spread, bool(exact))
         if found is not None:
             old = np.inf if best is None else best.upper - best.lower
             best = found if best is None else _tighter(best, found)
-            stuck = old < np.inf and best.upper - best.lower > 0.8 * old or old == best.upper - best.lower
-            if best.upper <= floor or (stuck and best.condition == np.inf):
+            slow = best.upper - best.lower > 0.8 * old
+            if best.upper <= floor or (slow and not best.upper - best.lower < 0.1):
                 break
-            if exact or best.upper - best.lower <= aim or not best.lower <= goal <= best.upper and goal == goal:
+            if exact or best.upper - best.lower <= aim or (not best.lower <= goal <= best.upper and goal == goal):
                 break
         finest = 1.01 * 2 * max(need, spread) / MAX_POINTS
         if found is not None and h <= 1.5 * finest:
             break
         spread = need
         h = max(h / 4.0, finest) if found is not None else max(h, finest)
-    if best is None:
-        raise NumericalFailure("`lattice` found no grid for this pair: its losses span too many scales.")
-    return best
+    return _without_grid(pair, epsilon, jump) if best is None else best
+
+
+def far_tail(pair: DominatingPair, epsilon: float) -> LogDelta | None:
+    """A bracket without a lattice where delta is below e^FLOOR, for `auto`: quick, valid to the nodes' error, wide.
+
+    For eps < 0 the same for the swapped pair, where its delta no longer shows beside 1 - e^eps.
+    """
+    if epsilon > 0.0:
+        found = _without_grid(pair, epsilon, _jump(pair, epsilon))
+        return found if found.upper < FLOOR else None
+    if epsilon == 0.0:
+        return None
+    other = pair.reversed()
+    inner = _without_grid(other, -epsilon, _jump(other, -epsilon))
+    return reflected(inner, epsilon) if inner.upper < _hidden(epsilon) else None
+
+
+def _hidden(epsilon: float) -> float:
+    """log delta of the swapped pair below which it changes delta(eps), eps < 0, by less than e^-32."""
+    return float(np.log(-np.expm1(epsilon))) - epsilon - 32.0
+
+
+def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
+    """Where losses span too many scales for any lattice: below, the jump or one step alone; above, Chernoff from nodes.
+
+    The nodes' error is estimated, so this bracket is not certified.
+    """
+    alone = [step.log_delta(np.array(epsilon)) for step, _ in pair.terms]
+    low = max(_less(*jump.log_part(epsilon)), pair.log_p_only, *(float(v) - 1e-9 for v in alone if v is not None))
+    high = 0.0
+    for attempt in (1, 2):
+        try:
+            if attempt == 1:
+                axis, c, middle = saddle(pair, epsilon, jump.cut)
+            else:  # the saddle point lies where e^{cL} overflows: any smaller tilt bounds delta as well
+                c, middle = 600.0 / max(abs(jump.cut), 1e-3), False
+                axis = Axis(pair, 0.0, c, 0.0, jump.cut)
+            if not middle:
+                k, _, _ = axis.cumulants(c)
+                body = axis.log_mass + k - c * epsilon + c * np.log(c) - (1 + c) * np.log1p(c) + 1e-6
+                high = min(log_total(np.array([body, *jump.log_part(epsilon), jump.log_slack])), 0.0)
+            break
+        except (CannotVouch, TooManyNodes):
+            continue
+    return LogDelta(min(low, high), high, high, False, "lattice", np.inf, min(jump.log_q, 0.0))
 
 
 def _jump(pair: DominatingPair, epsilon: float) -> Jump:
@@ -208,8 +250,8 @@ def _bracket(
         below = jump.log_part(epsilon)
         above = [*below, jump.log_slack]
     mass = pair.log_p_only
-    upper = _Side([(p.pessimistic, p.count) for p in parts], epsilon)
-    lower = _Side([(p.optimistic, p.count) for p in parts], epsilon)
+    upper = _Side([(p.pessimistic, p.times) for p in parts], epsilon)
+    lower = _Side([(p.optimistic, p.times) for p in parts], epsilon)
     need = max(upper.window, lower.window)
     length = 1 << int(np.ceil(np.log2(max(need / h, 16.0))))
     chernoff = min(log_total(np.array([upper.chernoff, *above])), 0.0)
@@ -319,7 +361,7 @@ class _Side:
             w /= total
             log_scale += n * (top + float(np.log(total)))
             mean = float(w @ np.arange(w.size))
-            middle = int(round(mean))
+            middle = round(mean)
             drift += n * (mean - middle)
             shift += n * (grid.first + middle)
             base += n * grid.offset

@@ -63,7 +63,7 @@ class Contour:
         if count > MAX_LINE:
             raise CannotVouch(f"the line needs {count} nodes")
         s = step * np.arange(count + 1)
-        log_phi, slip = _phi(axis, c, s)
+        log_phi, slip = _phi(axis, c, np.asarray(s, dtype=np.float64))
         size = np.exp(np.real(log_phi)) / np.abs((c + 1j * s) * (c + 1 + 1j * s))
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_phi, self.size, self.log_mass = log_phi, size, axis.log_mass

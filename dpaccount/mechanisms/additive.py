@@ -131,6 +131,9 @@ class AdditiveMixture(Step):
     def _inverse(self, loss: Any) -> Array:
         """x with L(x) = loss by bisection from a table; beyond the table the nearest end of it."""
         target = np.asarray(loss, dtype=float)
+        exact = self._exchanged_inverse(target)
+        if exact is not None:
+            return exact
         x, table = self._table()
         table = np.maximum.accumulate(table)
         place = np.clip(np.searchsorted(table, target), 1, x.size - 1)
@@ -140,6 +143,23 @@ class AdditiveMixture(Step):
             below = self._loss(middle) <= target
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.where(target < table[0], -np.inf, np.where(target >= table[-1], np.inf, (low + high) / 2))
+
+    def _exchanged_inverse(self, loss: Array) -> Array | None:
+        """One exchanged, sampled record and Gaussian noise: x = s^2 [l/2 + asinh((1-q) sinh(l/2) e^{1/(2 s^2)}/q)].
+
+        It solves the quadratic in e^{x/s^2} that P/Q = e^l is.
+        """
+        own, other = dict(self.p_weights), dict(self.q_weights)
+        q = own.get(1, 0.0)
+        if self.base.noise_kind != "smooth" or set(own) != {0, 1} or set(other) != {0, -1} or other[-1] != q or not 0 < q < 1:
+            return None
+        half = np.abs(loss) / 2
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            log_sinh = half + np.log(-np.expm1(-2 * half)) - np.log(2.0)
+            log_y = np.log1p(-q) - np.log(q) + 0.5 / self.base.noise_scale**2 + log_sinh
+            bend = np.where(log_y > 30.0, log_y + np.log(2.0), np.arcsinh(np.exp(np.minimum(log_y, 30.0))))
+            x = self.base.noise_scale**2 * np.sign(loss) * (half + bend)
+        return np.where(loss == 0.0, 0.0, x)
 
     def _log_tails(self, weights: Weights, x: Array) -> tuple[Array, Array]:
         pairs = [(np.log(w), *self.base.noise_log_tails(x - s)) for s, w in weights if w > 0]

@@ -63,7 +63,8 @@ class _IntegerNoise(AdditiveStep):
         k, log_w = self._points()
         index = np.rint(np.asarray(x) * self.sensitivity).astype(int) + (k.size - 1) // 2
         inside = (index >= 0) & (index < k.size)
-        return np.where(inside, log_w[np.clip(index, 0, k.size - 1)], self._log_weight(np.asarray(x) * self.sensitivity) - logsumexp(self._log_weight(k)))
+        beyond = self._log_weight(np.asarray(x) * self.sensitivity) - logsumexp(self._log_weight(k))
+        return np.where(inside, log_w[np.clip(index, 0, k.size - 1)], beyond)
 
     def noise_log_tails(self, x: Array) -> tuple[Array, Array]:
         k, log_w = self._points()
