@@ -237,7 +237,7 @@ class _Search:
                 raise ArithmeticError(f"`calibrate` did not converge in {MAX_EVALUATIONS} evaluations")
             try:
                 self.known[value], width = self.target.excess(self.profile(value))
-                self.width = min(max(0.03 * width, FINEST), WIDTH)
+                self.width = min(max(2.0 * width, FINEST), WIDTH)
             except ValueError as error:
                 if isinstance(error, UnreachableTarget):
                     raise
@@ -321,21 +321,20 @@ class _Search:
         return good
 
     def _shrink(self, feasible: float, infeasible: float) -> tuple[float, float]:
-        """Secant steps in log(value) inside the bracket, each overshooting a little so that both ends close in."""
-        f_good, f_bad = self.excess(feasible), self.excess(infeasible)
+        """Inverse interpolation in log(value) inside the bracket, a hair past the guess so that both ends close in."""
         stuck = 0
         while not self._close(feasible, infeasible):
-            a, b = math.log(max(infeasible, 1e-300)), math.log(max(feasible, 1e-300))
-            usable = stuck < 2 and f_good > -999.0 and f_bad > f_good
-            share = f_bad / (f_bad - f_good) if usable else 0.5
-            gap = abs(b - a)
-            nudge = min(0.35, max(0.15 * self.width / gap, 1e-6 if gap > 1e-3 else 0.0)) if usable else 0.0
-            share = min(max(share, nudge), 1 - nudge)
-            if usable:
-                share = min(share + nudge, 1 - nudge / 2) if abs(f_bad) < abs(f_good) else max(share - nudge, nudge / 2)
-                if gap * min(share, 1 - share) < 0.4 * self.width:
-                    share = 0.4 * self.width / gap if share < 0.5 else 1 - 0.4 * self.width / gap
-            value = math.exp(a + share * (b - a))
+            good, bad = math.log(max(feasible, 1e-300)), math.log(max(infeasible, 1e-300))
+            gap, guess = abs(good - bad), self._interpolated(good, bad)
+            if guess is None or stuck > 2:
+                value, stuck = math.exp((good + bad) / 2), 0
+            else:
+                near = min(abs(guess - good), abs(guess - bad))
+                past = max(0.45 * self.width, near * min(0.02, 20 * near))
+                towards_good = abs(guess - bad) < abs(guess - good)
+                target = guess + math.copysign(past, (good - bad) if towards_good else (bad - good))
+                low, high = sorted((good, bad))
+                value = math.exp(min(max(target, low + 0.3 * self.width), high - 0.3 * self.width))
             if self.integer:
                 value = float(min(max(round(value), min(feasible, infeasible) + 1), max(feasible, infeasible) - 1))
             if value in (feasible, infeasible):
@@ -343,15 +342,30 @@ class _Search:
             found = self.excess(value)
             if math.isnan(found):
                 raise self.refusal or ArithmeticError("the family refuses a value inside its own range")
-            old = gap
-            if found <= 0.0:
-                feasible, f_good = value, found
-            else:
-                infeasible, f_bad = value, found
-            stuck = stuck + 1 if abs(math.log(max(feasible, 1e-300) / max(infeasible, 1e-300))) > 0.5 * old else 0
-            if stuck > 2:
-                stuck = 0
+            feasible, infeasible = (value, infeasible) if found <= 0.0 else (feasible, value)
+            left = abs(math.log(max(feasible, 1e-300)) - math.log(max(infeasible, 1e-300)))
+            stuck = stuck + 1 if left > 0.5 * gap else 0
         return feasible, infeasible
+
+    def _interpolated(self, good: float, bad: float) -> float | None:
+        """log(value) where the excess crosses 0, through the two or three known points with the least excess."""
+        points = [(abs(f), f, math.log(v)) for v, f in self.known.items() if v > 0 and -999.0 < f < math.inf]
+        points = sorted(points)[:3]
+        low, high = sorted((good, bad))
+        for use in (points, points[:2]):
+            values = [f for _, f, _ in use]
+            if len(use) < 2 or len(set(values)) < len(use):
+                continue
+            guess = 0.0
+            for k, (_, f, u) in enumerate(use):
+                weight = 1.0
+                for m, other in enumerate(values):
+                    if m != k:
+                        weight *= other / (other - f)
+                guess += weight * u
+            if low < guess < high:
+                return guess
+        return None
 
     def _close(self, a: float, b: float) -> bool:
         return abs(a - b) <= 1.0 if self.integer else abs(a - b) <= self.width * max(abs(a), abs(b))

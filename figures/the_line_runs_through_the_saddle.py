@@ -41,8 +41,9 @@ def data(*, quick: bool = False) -> dict[str, Any]:
 
 def draw(numbers: dict[str, Any]) -> Figure:
     """The real axis, the plane with the contour, and the integrand along it."""
-    figure = Figure(figsize=(13.2, 4.3))
-    axis, plane, line = figure.subplots(1, 3, width_ratios=(1.0, 1.25, 1.0))
+    figure = Figure(figsize=(9.2, 7.6))
+    panels = figure.subplot_mosaic([["axis", "line"], ["plane", "plane"]], height_ratios=(1.0, 1.15))
+    axis, plane, line = (panels[name] for name in ("axis", "plane", "line"))
     saddle, low = numbers["saddle"], float(exponent(numbers["saddle"]))
     axis.plot(numbers["c"], numbers["axis"], color=BLUE)
     axis.plot([saddle], [low], "o", color=VERMILION, markersize=8)

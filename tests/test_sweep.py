@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +72,9 @@ def draw(index: int) -> Case:
 
 
 CASES = 540
-SUBSET = range(0, CASES, 9)  # where every engine is asked: each family is met 20 times
+SUBSET = range(0, CASES, 45)  # where every engine is asked: each family is met four times
+# every case is asked at one of its epsilons, every 27th (or all, with DPACCOUNT_SWEEP=all, about 20 minutes) at all four
+ALL = os.environ.get("DPACCOUNT_SWEEP") == "all"
 TILTS = np.geomspace(1e-3, 3e3, 25)
 
 
@@ -97,8 +100,9 @@ def test_no_random_composition_breaks_a_law(index: int) -> None:
     """Order, range and monotony of the brackets; not below any single step, not above Chernoff's bound."""
     case = draw(index)
     profile = PrivacyProfile(case.pair, case.adjacency)
-    found = [profile.log_delta(epsilon=e) for e in case.epsilon]
-    for epsilon, answer in zip(case.epsilon, found, strict=True):
+    asked = case.epsilon if ALL or index % 27 == 0 else case.epsilon[index // 3 % 4 :][:1]
+    found = [profile.log_delta(epsilon=e) for e in asked]
+    for epsilon, answer in zip(asked, found, strict=True):
         assert _in_order(answer), f"{case}: {answer!r}"
         if epsilon < 0:
             assert answer.upper >= np.log(-np.expm1(epsilon)) - 1e-12, f"{case}: {answer!r}"
@@ -106,7 +110,9 @@ def test_no_random_composition_breaks_a_law(index: int) -> None:
         assert right.lower <= left.upper + 1e-13, f"{case}: {left!r} then {right!r}"
         slack = (left.upper - left.lower) + (right.upper - right.lower)
         assert right.estimate <= left.estimate + slack + 1e-13, f"{case}: {left!r} then {right!r}"
-    for epsilon, answer in zip(case.epsilon[1:3], found[1:3], strict=True):
+    for epsilon, answer in zip(asked, found, strict=True):
+        if epsilon <= 0:
+            continue
         for step, _ in case.pair.terms:  # forgetting all other outputs cannot cost more
             alone = PrivacyProfile(step, case.adjacency).log_delta(epsilon=epsilon)
             assert answer.upper >= alone.lower - 1e-9, f"{case} at {epsilon}: {answer!r}, {step!r} alone {alone!r}"
@@ -116,9 +122,9 @@ def test_no_random_composition_breaks_a_law(index: int) -> None:
 
 @pytest.mark.parametrize("index", SUBSET)
 def test_engines_agree_on_random_compositions(index: int) -> None:
-    """Each direction, at the two middle epsilons: closed, line and lattice intersect where they answer; lattice always does."""
+    """Each direction, at a moderate epsilon: closed, line and lattice intersect where they answer; lattice always does."""
     case = draw(index)
-    for side, epsilon in itertools.product(case.pair.under(case.adjacency), case.epsilon[1:3]):
+    for side, epsilon in itertools.product(case.pair.under(case.adjacency), case.epsilon[1:2]):
         found = {"auto": auto.log_delta(side, epsilon), "lattice": auto.log_delta(side, epsilon, "lattice")}
         for method in ("closed", "line"):
             with contextlib.suppress(NumericalFailure):
