@@ -270,7 +270,7 @@ def _tangents(middle: Array, slope: Array, h: float) -> tuple[Array, Array]:
 
 def _widest(error: Array) -> Array:
     """At every node the larger error of its two cells."""
-    return np.maximum(np.append(error, 0.0), np.concatenate([[0.0], error]))
+    return np.asarray(np.maximum(np.append(error, 0.0), np.concatenate([[0.0], error])))
 
 
 def _convex(node: Array, h: float) -> Array:
