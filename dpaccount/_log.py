@@ -60,7 +60,7 @@ def log_sampled(loss: Any, q: float) -> Any:
 def log_total(a: Array) -> float:
     """log of the sum of e^a over a one-dimensional array; -inf if it is empty."""
     top = float(a.max(initial=-np.inf))
-    return top + float(np.log(np.exp(a - top).sum())) if top > -np.inf else top
+    return top + float(np.log(np.exp(a - top).sum())) if np.isfinite(top) else top
 
 
 def gaussian_log_delta(epsilon: Any, mu: Any) -> Any:

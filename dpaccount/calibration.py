@@ -77,7 +77,7 @@ def calibrate(
     >>> from dpaccount import Gaussian, PoissonSampled, calibrate
     >>> found = calibrate(lambda s: 1000 * PoissonSampled(Gaussian(s), 0.01), epsilon=2.0, delta=1e-5)
     >>> round(float(found), 6), found.achieved.upper <= 2.0
-    (0.959099, True)
+    (0.959102, True)
     """
     if not callable(family):
         _check.refuse("calibrate", "family", "a callable of one number", family, "Pass e.g. lambda s: 10 * Gaussian(s).", TypeError)

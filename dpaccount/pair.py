@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import log1m_exp, log_diff, log_total
-from dpaccount._quadrature import Density, Nodes, density_nodes
+from dpaccount._quadrature import Density as Density
+from dpaccount._quadrature import Nodes, density_nodes
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]

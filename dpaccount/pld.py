@@ -20,6 +20,10 @@ Array = npt.NDArray[np.float64]
 ULPS = 1e-15  # tails and curves are used as accurate to this, relative: four ulps and their argument's rounding
 
 
+class LostDigits(ArithmeticError):
+    """Rounding leaves nothing of a lattice distribution."""
+
+
 class Grid(NamedTuple):
     """Loss lattice: point k stands for offset + k step; the points run from first to first + size - 1."""
 
@@ -184,7 +188,7 @@ def _pessimistic(curve: _Curve, h: float) -> Array:
     kept = _q_ratio(curve, mass, h) + (float(lost[k]) / curve.q_total if k else 0.0)
     short += max(curve.total / float(mass.sum()) - 1.0, 0.0) + 2 * max(kept - 1.0, 0.0)
     if not short < 1.0:
-        raise ArithmeticError("the pessimistic lattice lost all digits")
+        raise LostDigits("the pessimistic lattice lost all digits")
     return np.asarray(mass * (1.0 + short + 4e-15))
 
 

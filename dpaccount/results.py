@@ -84,6 +84,13 @@ class Bounds:
     condition: float = 1.0
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Scalars in, scalars out: numpy's own scalars become Python's."""
+        for name in ("lower", "estimate", "upper"):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):
+                object.__setattr__(self, name, value.item())
+
     def __float__(self) -> float:
         return float(self.upper if self.safe == "upper" else self.lower)
 
@@ -104,7 +111,8 @@ class Bounds:
     def width(self) -> Any:
         """upper - lower, and 0 where both are the same infinity."""
         with np.errstate(invalid="ignore"):
-            return np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))[()]
+            gap = np.where(np.equal(self.lower, self.upper), 0.0, np.subtract(self.upper, self.lower))
+        return gap if gap.ndim else float(gap)
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "estimated error"

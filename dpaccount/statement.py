@@ -60,7 +60,7 @@ def privacy_statement(
     >>> from dpaccount import Gaussian
     >>> from dpaccount.statement import privacy_statement
     >>> print(privacy_statement(10 * Gaussian(8.0), delta=1e-6).splitlines()[0])
-    This release is (epsilon, delta)-differentially private with epsilon = 1.7976 and delta = 1e-06.
+    This release is (epsilon, delta)-differentially private with epsilon = 1.743 and delta = 1e-06.
     """
     _check.choice(OWNER, "style", style, STYLES)
     if (epsilon is None) == (delta is None):

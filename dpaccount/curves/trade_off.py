@@ -90,6 +90,14 @@ class TradeOffFunction:
                 break
             here = new
         self.hint = here
+        extra = [0.0] if low < 0.0 < high else []
+        if not (np.isfinite(low) and np.isfinite(high)):  # a point on the other side bounds what is left
+            extra += [here + (1e-6 if np.isfinite(low) else -1e-6) * max(1.0, abs(here))]
+        for epsilon in extra:
+            answer = self._curve(epsilon)
+            if answer.method != "line" or not np.isfinite(answer.log_tail):
+                return None
+            known[epsilon] = (answer, answer.log_tail - goal)
         return _read_tangent(known, alpha)
 
     def _swapped(self, beta: float) -> tuple[float, float, float, bool, str]:
@@ -100,20 +108,19 @@ class TradeOffFunction:
 def _read_tangent(known: dict[float, tuple[LogDelta, float]], alpha: float) -> tuple[float, float, float, bool, str]:
     """f(alpha) from evaluated tangents: each gives a lower bound; by concavity in gamma slopes bound what is left."""
     best_low = best_mid = -np.inf
-    best_up = np.inf
-    gammas = sorted(np.exp(list(known)))
-    for epsilon, (answer, gap) in known.items():
-        gamma = float(np.exp(epsilon))
+    best_up = 1.0 - alpha
+    points = [(float(np.exp(e)), alpha * float(np.expm1(gap)), answer) for e, (answer, gap) in known.items()]
+    for gamma, slope, answer in points:
         scale = gamma * alpha
         best_low = max(best_low, -float(np.expm1(answer.upper)) - scale)
         best_mid = max(best_mid, -float(np.expm1(answer.estimate)) - scale)
-        slope = alpha * float(np.expm1(gap))
-        reach = [g for g in gammas if (g > gamma if slope > 0 else g < gamma)]
-        if reach or abs(gap) < 1e-5:
-            far = abs((min(reach) if slope > 0 else max(reach)) - gamma) if reach else gamma
+        # the maximum lies uphill, before the nearest point from which it is uphill the other way
+        ends = [g for g, s, _ in points if s * slope <= 0.0 and (g - gamma) * slope > 0.0]
+        if ends:
+            far = min(abs(g - gamma) for g in ends)
             best_up = min(best_up, -float(np.expm1(answer.lower)) - scale + abs(slope) * far)
     lower, middle = max(best_low, 0.0), max(best_mid, 0.0)
-    return lower, middle, max(min(best_up, 1.0 - alpha), middle), False, "line"
+    return lower, middle, max(best_up, middle), False, "line"
 
 
 def _mirror(curve: Curve, epsilon: float) -> LogDelta:

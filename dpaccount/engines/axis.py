@@ -77,6 +77,8 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float) -> tuple[Axis, floa
     """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
     axis = Axis(pair, 0.0, 0.0, 0.0, cut)
     _, mean, variance = axis.cumulants(0.0)
+    if not variance > 0.0:
+        raise CannotVouch("the privacy loss is constant below the cut")
     spread = float(np.sqrt(max(variance, 1e-300)))
     if mean - epsilon > 1.5 * spread + 1.0:
         axis = Axis(pair, -1.0, 0.0, 0.0, cut)

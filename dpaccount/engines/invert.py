@@ -130,7 +130,7 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
                 return 0.0
         if not low < new < high:
             new = (low + high) / 2 if np.isfinite(high) else 2 * here
-            if not newton and np.isfinite(high) and high - low <= 1e-3 * high:
+            if not newton and np.isfinite(high) and high - low <= (1e-3 if width >= 0.5 else 1e-12) * high:
                 return high
         if width < 0.5 and abs(gap) <= 0.05 * width:
             return here  # the engine's own error is larger than the rest

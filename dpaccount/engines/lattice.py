@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines import closed
 from dpaccount.engines.axis import Axis, CannotVouch, saddle
 from dpaccount.engines.jump import Jump, at_ends, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.pair import DominatingPair, Step
-from dpaccount.pld import Grid, PrivacyLossDistribution, discretise
+from dpaccount.pld import Grid, LostDigits, PrivacyLossDistribution, discretise
 from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
@@ -52,6 +53,8 @@ def log_delta(
     if epsilon < 0.0:
         # beside 1 - e^eps a far smaller delta of the swapped pair need not be known well
         return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim, max(_hidden(epsilon), FLOOR)), epsilon)
+    if all(step.density() is None and step.atoms()[0].size <= 1 for step, _ in pair.terms):
+        return closed.log_delta(pair, epsilon)._replace(method="lattice")  # one point: nothing to round
     jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
@@ -238,7 +241,7 @@ def _bracket(
         parts = []
         for step, count in pair.terms:
             parts.append(_Part(*discretise(step, _grid(step, h, jump.cut, count, exact), count), count))
-    except _TooFine:
+    except (_TooFine, LostDigits):
         return None, 2 * spread
     ends = [float(p.pessimistic.grid.losses()[-1]) for p in parts]
     beyond = at_ends(pair, jump, epsilon, ends)

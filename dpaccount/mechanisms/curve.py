@@ -47,7 +47,7 @@ class CurvePair(AtomicStep):
     Examples
     --------
     >>> from dpaccount import CurvePair, PrivacyProfile
-    >>> float(PrivacyProfile(CurvePair((0.0, 1.0), (0.1, 0.01))).delta(epsilon=1.0))
+    >>> round(float(PrivacyProfile(CurvePair((0.0, 1.0), (0.1, 0.01))).delta(epsilon=1.0)), 12)
     0.01
     """
 

@@ -43,7 +43,7 @@ class ExponentialMechanism(Step):
     --------
     >>> from dpaccount import ExponentialMechanism, PrivacyProfile
     >>> round(PrivacyProfile(ExponentialMechanism(1.0)).delta(epsilon=0.5).estimate, 6)
-    0.077412
+    0.077405
     """
 
     epsilon: float

@@ -223,7 +223,7 @@ def amplified(epsilon: float, sampling_probability: float) -> float:
     Examples
     --------
     >>> round(amplified(1.0, 0.01), 12)
-    0.017036863153
+    0.017036863236
     """
     step = PoissonSampled(PureDP(epsilon), sampling_probability)
     return step.facts.max_loss
