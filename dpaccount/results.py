@@ -23,7 +23,7 @@ class Status(Enum):
     ZERO = "delta is at or above the total variation distance, so epsilon = 0 already holds"
     PERFECT = "the two outputs have the same distribution"
     ORDER_GRID_END = "the best order is an end of the given grid of orders: a longer grid may give a smaller epsilon"
-    NO_NOISE_NEEDED = "the target holds for every value in the search range, so the least one is returned"
+    NO_NOISE_NEEDED = "the target holds for every value in the search range, so the safe end of the range is returned"
 
 
 class LogDelta(NamedTuple):

@@ -63,7 +63,7 @@ def test_what_a_reader_must_hear_is_in_the_statement():
 
 
 def test_compositions_list_their_parts():
-    text = privacy_statement(3 * SAMPLED + Laplace(2.0), delta=1e-5)
+    text = privacy_statement(3 * SAMPLED + Laplace(2.0), epsilon=0.3)
     assert "3 x Gaussian, noise multiplier 1, Poisson, q = 0.01" in text
     assert "1 x Laplace, noise multiplier 2" in text
     both = privacy_statement(BestOf(PureDP(1.0), RenyiBound.zcdp(0.5)), delta=1e-5)
@@ -105,8 +105,8 @@ def test_a_statement_about_something_else_is_refused():
 @pytest.mark.parametrize(
     "step",
     [
-        Gaussian(1.0), Laplace(1.0), DiscreteGaussian(1.0), DiscreteLaplace(1.0), RandomizedResponse(1.0), ExponentialMechanism(1.0),
-        PureDP(1.0), ApproximateDP(1.0, 0.1), SAMPLED, FixedSizeSampled(Gaussian(1.0), 1, 10),
+        Gaussian(1.0), Laplace(1.0), DiscreteGaussian(1.0), DiscreteLaplace(1.0), RandomizedResponse(1.0),
+        ExponentialMechanism(1.0), PureDP(1.0), ApproximateDP(1.0, 0.1), SAMPLED, FixedSizeSampled(Gaussian(1.0), 1, 10),
     ],
 )
 def test_every_mechanism_has_words(step):
