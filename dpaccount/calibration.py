@@ -372,10 +372,10 @@ class _Search:
 
     def _report(self, value: float, infeasible: float | None, status: Status) -> Calibration:
         achieved = self.target.achieved(self.profile(value))
-        for k in range(6):  # what is reported must meet the target as well: its own error bar may stick out by an ulp or so
+        for k in range(6):  # asked anew, the answer must meet the target as well: its own error bar may stick out by an ulp
             if infeasible is None or self.integer or not self.target.missed(achieved):
                 break
-            value = value * (1 + (value > infeasible or -1) * 4.0**k * 3e-12)
+            value = value * (1 + (1.0 if value > infeasible else -1.0) * 4.0**k * 3e-12)
             achieved = self.target.achieved(self.profile(value))
         return Calibration(
             int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes

@@ -46,8 +46,9 @@ class Facts(NamedTuple):
 class Tails(NamedTuple):
     """log P[L > l], log P[L <= l], log Q[L > l], log Q[L <= l]; the loss +inf counts as above, -inf as below.
 
-    At an atom either convention may be used, if it is the same for P and Q. `error` bounds the
-    relative error of each probability.
+    At an atom either convention may be used, if it is the same for P and Q. `error` bounds the relative error of
+    each probability beyond what rounding its own logarithm costs (`log_error`), for an event {L > l'} with l'
+    within rounding of l: the curve is stationary in the event, so that only its probabilities matter.
     """
 
     p_above: Any
@@ -55,6 +56,11 @@ class Tails(NamedTuple):
     q_above: Any
     q_below: Any
     error: float = 1e-14
+
+
+def log_error(logs: Any, error: float) -> Any:
+    """Relative error of e^logs: `error`, and what rounding the logarithm and its terms costs (three ulps of it)."""
+    return error + 7e-16 * np.minimum(np.abs(logs), 1e6)
 
 
 class Guarantee(ABC):  # noqa: B024

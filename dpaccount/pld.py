@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount.pair import Step
+from dpaccount.pair import Step, log_error
 
 Array = npt.NDArray[np.float64]
-ULPS = 1e-15  # tails and curves are used as accurate to this, relative: four ulps and their argument's rounding
+ULP = 2.3e-16
+CLOSED = 1e-15  # a closed form of the curve is taken as accurate to this times (4 + |log delta|), relative
 
 
 class LostDigits(ArithmeticError):
@@ -40,11 +41,13 @@ class PrivacyLossDistribution(NamedTuple):
     """P-masses on a grid (the Q-mass of a point is e^{-loss} times its P-mass), pessimistic or optimistic.
 
     The masses sum to at most one: losses above the last point are elsewhere, and an optimistic one may lose mass.
+    An optimistic curve may exceed the true one by the absolute amount `leak`, a rounding error at the last point.
     """
 
     grid: Grid
     mass: Array
     pessimistic: bool
+    leak: float = 0.0
 
 
 class _Curve(NamedTuple):
@@ -63,7 +66,9 @@ class _Curve(NamedTuple):
     left_slope: Array
     left_error: Array
     total: float  # P[L <= last point]
+    total_error: float
     q_total: float  # gamma at the pivot times Q[L <= last point]
+    base: Array  # at the nodes, gamma Q[L = -inf]: the left form never lies below
 
 
 def discretise(step: Step, grid: Grid, count: int = 1) -> tuple[PrivacyLossDistribution, PrivacyLossDistribution]:
@@ -77,8 +82,9 @@ def discretise(step: Step, grid: Grid, count: int = 1) -> tuple[PrivacyLossDistr
     `count` is how often the step will be composed: it decides how small errors must be kept.
     """
     curve = _curve(step, grid, count)
+    optimistic, leak = _optimistic(curve, grid.step)
     return (
-        PrivacyLossDistribution(grid, _optimistic(curve, grid.step, 1e-5 / count), False),
+        PrivacyLossDistribution(grid, optimistic, False, leak),
         PrivacyLossDistribution(grid, _pessimistic(curve, grid.step), True),
     )
 
@@ -90,8 +96,12 @@ def _curve(step: Step, grid: Grid, count: int) -> _Curve:
         above, below = np.exp(tails.p_above), np.exp(tails.p_below)
         right_slope = np.minimum(np.exp(loss + tails.q_above), above)
         left_slope = np.maximum(np.exp(loss + tails.q_below), below)
-        right, right_error = _difference(step, loss, above, right_slope, count, False)
-        left, left_error = _difference(step, loss, left_slope, below, count, True)
+        above_error = log_error(tails.p_above, tails.error) * above
+        below_error = log_error(tails.p_below, tails.error) * below
+        right_error = above_error + log_error(loss + tails.q_above, tails.error) * right_slope
+        left_error = below_error + log_error(loss + tails.q_below, tails.error) * left_slope
+        right, right_error = _difference(step, loss, above - right_slope, right_error, count, tails.error)
+        left, left_error = _left_difference(step, loss, left_slope - below, left_error, count, tails.error)
         # the pivot is where both forms are equally exact
         pivot = min(int(np.searchsorted(left_slope + below >= above + right_slope, True)) // 2, grid.size - 1)
         # leave out what lies beyond the last point
@@ -99,27 +109,42 @@ def _curve(step: Step, grid: Grid, count: int) -> _Curve:
         p_end, slope_end = float(above[-1]), float(right_slope[-1])
         right = np.maximum(right - (p_end - shrink * slope_end), 0.0)
         right_slope = np.maximum(right_slope - shrink * slope_end, 0.0)
-        right_error = right_error + ULPS * p_end
+        right_error = right_error + 2 * float(above_error[-1])
         q_total = float(np.exp(loss[2 * pivot] + float(tails.q_below[-1])))
     right[-1] = right_slope[-1] = 0.0
+    total_error = float(below_error[-1]) if below[-1] < 0.5 else float(above_error[-1]) + 2 * ULP
+    only = step.facts.log_q_only
+    base = np.exp(loss[::2] + only) * (1 - log_error(loss[::2] + only, tails.error)) if only > -np.inf else np.zeros(grid.size)
     return _Curve(
-        pivot, right, right_slope, right_error, left, left_slope, left_error,
-        float(below[-1]), q_total,
+        pivot, right, right_slope, right_error, left, left_slope, left_error, float(below[-1]), total_error, q_total, base
     )
 
 
-def _difference(step: Step, loss: Array, larger: Array, smaller: Array, count: int, left: bool) -> tuple[Array, Array]:
-    """larger - smaller and its error: from a closed form of the curve where the plain difference cancels too much."""
-    value = np.maximum(larger - smaller, 0.0)
-    error = ULPS * np.minimum(larger + smaller, 1e300)
+def _difference(
+    step: Step, loss: Array, plain: Array, error: Array, count: int, tail_error: float
+) -> tuple[Array, Array]:
+    """The curve and its absolute error: from a closed form where the difference of the tails cancels too much."""
+    exact = step.log_delta(loss) if _cancels(loss, plain, error, count) else None
+    if exact is None:
+        return np.maximum(plain, 0.0), error
+    value = np.exp(exact)
+    return value, (tail_error + CLOSED * (4 + np.abs(np.maximum(exact, -700.0)))) * value
+
+
+def _left_difference(
+    step: Step, loss: Array, plain: Array, error: Array, count: int, tail_error: float
+) -> tuple[Array, Array]:
+    """The same for gamma Q[L <= l] - P[L <= l], which is gamma times the swapped pair's curve at -l."""
+    exact = step.reversed().log_delta(-loss) if _cancels(loss, plain, error, count) else None
+    if exact is None:
+        return np.maximum(plain, 0.0), error
+    value = np.exp(np.asarray(exact) + loss)
+    return value, (tail_error + CLOSED * (4 + np.abs(loss) + np.abs(np.maximum(exact, -700.0)))) * value
+
+
+def _cancels(loss: Array, plain: Array, error: Array, count: int) -> bool:
     middle = int(np.argmin(np.abs(loss)))
-    if count * error[middle] > 1e-6 * value[middle]:
-        exact = step.reversed().log_delta(-loss) if left else step.log_delta(loss)
-        if exact is not None:
-            logs = np.asarray(exact) + (loss if left else 0.0)
-            value = np.exp(logs)
-            error = ULPS * (4 + np.abs(np.maximum(exact, -700.0))) * value
-    return value, error
+    return bool(count * error[middle] > 1e-6 * plain[middle])
 
 
 def _masses(curve: _Curve, right: Array, left: Array, h: float) -> Array:
@@ -142,22 +167,31 @@ def _masses(curve: _Curve, right: Array, left: Array, h: float) -> Array:
 
 
 def _from_above(mass: Array, h: float) -> Array:
-    """Node values sum over j > k of m_j (1 - e^{l_k - l_j}), by doubling: positive terms only."""
-    return np.asarray(_swept(mass[::-1], -h)[::-1])
+    """Node values sum over j > k of m_j (1 - e^{l_k - l_j}).
+
+    By y_k = e^{-h} y_{k+1} + (1 - e^{-h}) M_k with M_k the mass above k, both by doubling: only positive terms are
+    added, and each passes through 2 log2(size) additions, so the relative error is at most `_sum_error`.
+    """
+    total = _doubled(np.append(mass[1:], 0.0), 0.0)
+    return _doubled(total * -float(np.expm1(-h)), h)
 
 
-def _from_below(mass: Array, h: float) -> Array:
-    """Node values sum over j < k of m_j (e^{l_k - l_j} - 1)."""
-    return _swept(mass, h)
+def _doubled(x: Array, h: float) -> Array:
+    """y_k = sum over j >= k of e^{-(j - k) h} x_j."""
+    value, shift = x.copy(), 1
+    while shift < value.size:
+        weight = float(np.exp(-h * shift))
+        if weight < 1e-300:
+            break
+        value[:-shift] = value[:-shift] + weight * value[shift:]
+        shift *= 2
+    return value
 
 
-def _swept(mass: Array, h: float) -> Array:
-    beyond = np.concatenate([[0.0], np.cumsum(mass)[:-1]])
-    value, weight, shift = beyond * abs(float(np.expm1(h))), float(np.exp(h)), 1
-    while shift < value.size and 1e-300 < weight < 1e300:
-        value[shift:] = value[shift:] + weight * value[:-shift]
-        shift, weight = shift * 2, weight * weight
-    return np.asarray(value)
+def _sum_error(size: int, h: float) -> float:
+    """Relative error of `_from_above`: additions, and weights e^{-h 2^m} whose exponents are rounded."""
+    levels = float(np.ceil(np.log2(max(size, 2))))
+    return ULP * (6 * levels + 8 + 2 * min(h * size, 700.0))
 
 
 def _ratio(a: Array, b: Array) -> Array:
@@ -166,13 +200,8 @@ def _ratio(a: Array, b: Array) -> Array:
         return np.where(b > 0.0, a / b, 1.0)
 
 
-def _q_ratio(curve: _Curve, mass: Array, h: float) -> float:
-    """The masses' Q-total over the true one."""
-    with np.errstate(over="ignore", under="ignore"):
-        return float(mass @ np.exp(h * (curve.pivot - np.arange(mass.size)))) / curve.q_total if curve.q_total > 0 else 1.0
-
-
 def _pessimistic(curve: _Curve, h: float) -> Array:
+    """Masses whose curve is at least the true value at every node, hence (chords, convexity) everywhere."""
     k = curve.pivot
     right = curve.right[::2] + curve.right_error[::2]
     left = curve.left[::2] + curve.left_error[::2]
@@ -180,51 +209,57 @@ def _pessimistic(curve: _Curve, h: float) -> Array:
     right[-1] = 0.0
     mass = np.maximum(_masses(curve, right, left, h), 0.0)
     mass[-1] += 4 * float(curve.right_error[-1]) / -np.expm1(-h)
-    short = float(np.max(_ratio(right[k:-1], _from_above(mass, h)[k:-1]), initial=1.0)) - 1.0
-    with np.errstate(over="ignore"):  # Q-mass left at loss -inf adds a line through gamma = 0
-        lost = left[0] * np.exp(np.minimum(h * np.arange(k + 1), 700.0))
-    low = _ratio(left[1:k], lost[1:k] + _from_below(mass, h)[1:k])
-    short += 4 * max(float(np.max(low, initial=1.0)) - 1.0, 0.0)
-    kept = _q_ratio(curve, mass, h) + (float(lost[k]) / curve.q_total if k else 0.0)
-    short += max(curve.total / float(mass.sum()) - 1.0, 0.0) + 2 * max(kept - 1.0, 0.0)
-    if not short < 1.0:
+    # a node value is a sum over the masses above it, so each mass grows by the largest ratio to its left
+    ratio = np.maximum(_ratio(right[:-1], _from_above(mass, h)[:-1]), 1.0)
+    mass *= np.maximum.accumulate(np.append(1.0, ratio))
+    short = max((curve.total + curve.total_error) / float(mass.sum()), 1.0)
+    if not (short < 2.0 and np.isfinite(mass).all()):
         raise LostDigits("the pessimistic lattice lost all digits")
-    return np.asarray(mass * (1.0 + short + 4e-15))
+    return np.asarray(mass * short * (1.0 + 2 * _sum_error(mass.size, h)))
 
 
-def _optimistic(curve: _Curve, h: float, share: float) -> Array:
-    """Node values at or below both neighbouring tangents; where one is negative at its cell's end the curve is flat."""
+def _optimistic(curve: _Curve, h: float) -> tuple[Array, float]:
+    """Masses whose node values lie at or below both neighbouring tangents, so that every chord does; and the leak.
+
+    Where the tangent of a cell is negative at its right end the curve has ended before that cell; where the other
+    form lies below gamma Q[L = -inf] at its left end the curve has not yet left that line.
+    """
     end_error, start_error = curve.right_error[1::2], curve.left_error[1::2]
     right, end = _tangents(curve.right[1::2], -curve.right_slope[1::2], h)
     left, _ = _tangents(curve.left[1::2], curve.left_slope[1::2], h)
-    start = curve.left[1::2] + np.expm1(-h / 2) * curve.left_slope[1::2]
+    start = curve.left[1::2] + np.expm1(-h / 2) * curve.left_slope[1::2] - curve.base[:-1]
     ceiling = np.maximum(right - _widest(end_error), 0.0)
-    floor = np.maximum(left - _widest(start_error), 0.0)
-    # in the cell that holds the largest loss the tangent turns negative: the curve must have ended before it
+    floor = np.maximum(left - _widest(start_error), curve.base)
     ended = np.flatnonzero(end < -end_error)
     last = int(ended[0]) if ended.size else ceiling.size - 1
+    # at the cell before, a tangent within its error of zero is taken as zero
+    leak = 2 * float(end_error[max(last - 1, 0)]) if end.size else 0.0
     curve = _moved(curve, min(curve.pivot, last), h)
     k = curve.pivot
     started = np.flatnonzero(start[:k] < -start_error[:k])
     first = int(started[-1]) + 1 if started.size else 0
-    ceiling[last:], floor[: first + 1] = 0.0, 0.0
+    ceiling[last:], floor[: first + 1] = 0.0, curve.base[: first + 1]
     true_right, true_left = curve.right[::2], curve.left[::2]
     drop = np.where(np.arange(ceiling.size) < k, true_left - floor, true_right - ceiling)
     drop[k] = max(float(true_right[k] - ceiling[k]), float(true_left[k] - floor[k]))
+    # what every node value must not exceed, whatever the masses came from
+    limit = np.maximum(true_right - curve.right_error[::2] - drop, 0.0)
+    limit[last:] = 0.0
     drop = _convex_drop(drop, true_right, true_left, k, h)
     upper, lower = np.maximum(true_right - drop, 0.0), true_left - drop
     if lower[k] <= 0.0:
         lower[: k + 1] = 0.0  # some P-mass is lost instead
     mass = np.maximum(_masses(curve, upper, np.maximum(lower, 0.0), h), 0.0)
     mass[last + 1 :] = 0.0
-    for _ in range(8):
-        over = 1.0 - _ratio(ceiling[k:], _from_above(mass, h)[k:])
-        bad = np.flatnonzero(over > share) + k
-        if not bad.size or mass[bad[0] + 1 :].sum() > 1e-3 * mass.sum():
-            break
-        mass[bad[0] + 1 :] = 0.0
-    much = max(float(over.max(initial=0.0)), 0.0) + _left_excess(curve, mass, floor, h)
-    return np.asarray(mass * max(1.0 - much - 4e-15, 0.0))
+    return _lowered(mass, limit, curve.total - curve.total_error, h), leak
+
+
+def _lowered(mass: Array, limit: Array, total: float, h: float) -> Array:
+    """The masses scaled until no node value exceeds its limit: each by the least ratio to its left, which it enters."""
+    slack = 1.0 + 2 * _sum_error(mass.size, h)
+    ratio = np.minimum(_ratio(limit, _from_above(mass, h) * slack), 1.0)
+    kept = mass * np.minimum.accumulate(np.append(1.0, ratio[:-1]))
+    return np.asarray(kept * (min(total / max(float(kept.sum()) * slack, 1e-300), 1.0) * (1.0 - 2 * ULP)))
 
 
 JOIN = 4000  # nodes on the other side of the pivot that a hull may reach
@@ -234,28 +269,11 @@ def _convex_drop(drop: Array, right: Array, left: Array, k: int, h: float) -> Ar
     """How far the nodes lie below the true curve once it is made convex, each side in its own form."""
     drop = drop.copy()
     for _ in range(2):
-        part = slice(0, min(k + JOIN, drop.size))
-        before = left[part] - drop[part]
-        after = _convex(before, h)
-        drop[part] = np.where(after < before, left[part] - after, drop[part])
-        part = slice(max(k - JOIN, 0), drop.size)
-        before = right[part] - drop[part]
-        after = _convex(before, h)
-        drop[part] = np.where(after < before, right[part] - after, drop[part])
+        for true, part in ((left, slice(0, min(k + JOIN, drop.size))), (right, slice(max(k - JOIN, 0), drop.size))):
+            before = true[part] - drop[part]
+            after = _convex(before, h)
+            drop[part] = np.where(after < before, true[part] - after, drop[part])
     return drop
-
-
-def _left_excess(curve: _Curve, mass: Array, floor: Array, h: float) -> float:
-    """By how much, relative to it, the masses' curve exceeds its ceiling left of the pivot."""
-    k = curve.pivot
-    if k == 0:
-        return 0.0
-    gamma = np.exp(h * np.minimum(np.arange(k) - k, 0.0)) * curve.q_total
-    excess = max(float(mass.sum()) - curve.total, 0.0) + gamma * max(1.0 - _q_ratio(curve, mass, h), 0.0)
-    excess = excess + np.maximum(_from_below(mass, h)[:k] - floor[:k], 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(excess > 0.0, excess / np.maximum(curve.right[: 2 * k : 2] - curve.right_error[: 2 * k : 2], 0.0), 0.0)
-    return 1.01 * float(np.max(share, initial=0.0))
 
 
 def _moved(curve: _Curve, pivot: int, h: float) -> _Curve:

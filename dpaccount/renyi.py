@@ -328,25 +328,24 @@ def _two_point_log_q(a: float, rho: float, p: float) -> float:
         return log_p
     while excess(low) <= 0.0:
         low -= 1.0
-    root = float(brentq(excess, low, log_p, xtol=1e-15, rtol=1e-14))
-    return root - 2e-15 * max(1.0, abs(root))
+    root = float(brentq(excess, low, log_p, xtol=1e-300, rtol=8.9e-16))
+    return root - 4e-15 * max(1.0, abs(root))
 
 
 def _joint_best(a: float, rho: float, value: Callable[[float, float], float]) -> float:
-    """max over p of value(p, log q(p)) by a logit grid and refinement."""
+    """max over p of value(p, log q(p)): a grid in logit p, then Brent's method around its best point."""
     if not math.isfinite(rho):
         return math.inf
-    grid = np.linspace(-40.0, 40.0, 81)
-    best_value, step = -math.inf, 1.0
-    for _ in range(5):
-        values = []
-        for t in grid:
-            p = 1 / (1 + math.exp(-t))
-            values.append(value(p, _two_point_log_q(a, rho, p)))
-        best = int(np.argmax(values))
-        best_value = max(best_value, values[best])
-        grid, step = np.linspace(grid[best] - step, grid[best] + step, 21), step / 10
-    return max(best_value, value(1.0, _two_point_log_q(a, rho, 1.0)))
+
+    def at(t: float) -> float:
+        p = 1 / (1 + math.exp(-t))
+        return value(p, _two_point_log_q(a, rho, p))
+
+    grid = np.linspace(-40.0, 40.0, 321)
+    values = [at(float(t)) for t in grid]
+    centre = float(grid[int(np.argmax(values))])
+    found = minimize_scalar(lambda t: -at(t), bounds=(centre - 0.3, centre + 0.3), method="bounded", options={"xatol": 1e-9})
+    return max(*values, -float(found.fun), value(1.0, _two_point_log_q(a, rho, 1.0)))
 
 
 def _joint_epsilon(a: float, rho: float, log_delta: float) -> float:

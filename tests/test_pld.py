@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import gammaln, xlog1py, xlogy
 
 from dpaccount.engines import auto, lattice
+from dpaccount.engines.tilted import power_on_circle
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.pure import ApproximateDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pld import discretise
 from dpaccount.sampling.poisson import PoissonSampled
@@ -59,3 +62,40 @@ def test_a_characteristic_function_that_returns_is_not_mistaken_for_one_that_dec
     answer, bracket = auto.log_delta(pair, epsilon), auto.log_delta(pair, epsilon, "lattice")
     assert bracket.lower <= answer.upper
     assert answer.lower <= bracket.upper
+
+
+RARE = 1000 * PoissonSampled(Gaussian(0.3), 1e-3)  # few samples: the contour and the lattice split a jump off
+MIXED = ApproximateDP(0.5, 0.05) + RARE
+
+
+@pytest.mark.parametrize("method", ["auto", "lattice"])
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_outcomes_that_only_q_shows_do_not_shrink_the_jump(epsilon, method):
+    """delta = d + (1 - d) sum over the two losses a of p_a delta_rare(eps - a): conditioning on the release that may leak."""
+    claim = ApproximateDP(0.5, 0.05)
+    loss, log_p = claim.atoms()
+    parts = [auto.log_delta(RARE, epsilon - float(a), "lattice") for a in loss]
+    low, high = (0.05 + sum(np.exp(w + getattr(p, side)) for w, p in zip(log_p, parts, strict=True)) for side in ("lower", "upper"))
+    found = auto.log_delta(MIXED, epsilon, method)
+    assert np.exp(found.lower) <= high * (1 + 1e-12)
+    assert np.exp(found.upper) >= low * (1 - 1e-12)
+    assert found.upper - found.lower < 2e-3
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1000, 10**6])
+def test_the_transform_is_within_its_stated_error(count):
+    """A binomial law composed on the circle, against its exact probabilities."""
+    length, p = 2**12, 0.003 if count > 1000 else 0.4
+    mass = np.zeros(length)
+    mass[:2] = 1 - p, p
+    f = np.fft.rfft(mass)
+    y, error = power_on_circle(count * np.log(f), [(np.abs(f), float(np.sqrt(mass @ mass)), count)], length)
+    k = np.arange(count + 1)
+    exact = np.bincount(k % length, weights=np.exp(_log_binomial(count, k, p)), minlength=length)
+    assert np.max(np.abs(y - exact)) <= error + 1e-12 * exact.max()
+    assert error < 1e-6
+    assert error > 0
+
+
+def _log_binomial(n, k, p):
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p)

@@ -185,11 +185,11 @@ class PrivacyProfile:
         Over two directions it is the dual of the larger profile, the convex hull of the minimum of the two
         (DRS19, Proposition 2.12); the lower end is the safe side.
         """
-        curve = self._log_delta
+        curve = swapped = self._log_delta
         if self.adjacency is Adjacency.AS_WRITTEN and isinstance(self.guarantee, DominatingPair):
-            # T(P||Q) is the dual of H(Q||P)
+            # T(P||Q) is the dual of H(Q||P); under a relation the larger profile is its own mirror image
             curve = PrivacyProfile(self.guarantee.reversed(), self.adjacency, method=self.method)._log_delta
-        function = TradeOffFunction(curve, certified_note=self.notes, proved=self._evaluator.proved)
+        function = TradeOffFunction(curve, swapped, notes=self.notes, proved=self._evaluator.proved)
         return function if false_positive_rate is None else function(false_positive_rate)
 
     def renyi(self, order: Any = None) -> Any:

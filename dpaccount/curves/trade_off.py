@@ -35,8 +35,8 @@ class TradeOffFunction:
     0.740488977159
     """
 
-    def __init__(self, curve: Curve, *, certified_note: tuple[str, ...] = (), proved: bool = True) -> None:
-        self._curve, self._notes, self._proved = curve, certified_note, proved
+    def __init__(self, curve: Curve, swapped: Curve, *, notes: tuple[str, ...] = (), proved: bool = True) -> None:
+        self._curve, self._swapped, self._notes, self._proved = curve, swapped, notes, proved
         self.hint = np.nan  # an epsilon near the tangent point, if one is known
 
     def __call__(self, false_positive_rate: Any) -> Bounds:
@@ -52,10 +52,8 @@ class TradeOffFunction:
     def inverse(self, false_negative_rate: Any) -> Bounds:
         """The least alpha with f(alpha) <= beta; for a symmetric profile this is f itself (DRS19, Lemma A.2)."""
         beta = _check.reals("TradeOffFunction.inverse", "false_negative_rate", false_negative_rate, low=0.0, high=1.0)
-        # T(P||Q)^{-1} = T(Q||P): the dual with the roles of the two errors exchanged
-        found = [self._swapped(float(b)) for b in beta.ravel()]
-        lower, middle, upper = (np.array([f[i] for f in found]).reshape(beta.shape)[()] for i in range(3))
-        return Bounds(lower, middle, upper, all(f[3] for f in found), "dual of the profile", Status.OK, "lower", notes=self._notes)
+        inverse = TradeOffFunction(self._swapped, self._curve, notes=self._notes, proved=self._proved)
+        return inverse(beta)  # T(P||Q)^{-1} = T(Q||P)
 
     def _at(self, alpha: float) -> tuple[float, float, float, bool, str]:
         if 0.0 < alpha < 1.0:
@@ -100,10 +98,6 @@ class TradeOffFunction:
             known[epsilon] = (answer, answer.log_tail - goal)
         return _read_tangent(known, alpha)
 
-    def _swapped(self, beta: float) -> tuple[float, float, float, bool, str]:
-        """sup over eps of e^{-eps}(1 - delta(eps) - beta): the line 1 - delta - e^eps alpha = beta solved for alpha."""
-        return _dual(lambda e: _mirror(self._curve, e), beta)
-
 
 def _read_tangent(known: dict[float, tuple[LogDelta, float]], alpha: float) -> tuple[float, float, float, bool, str]:
     """f(alpha) from evaluated tangents: each gives a lower bound; by concavity in gamma slopes bound what is left."""
@@ -119,22 +113,8 @@ def _read_tangent(known: dict[float, tuple[LogDelta, float]], alpha: float) -> t
         if ends:
             far = min(abs(g - gamma) for g in ends)
             best_up = min(best_up, -float(np.expm1(answer.lower)) - scale + abs(slope) * far)
-    lower, middle = max(best_low, 0.0), max(best_mid, 0.0)
+    lower, middle = max(0.0, best_low), max(0.0, best_mid)
     return lower, middle, max(best_up, middle), False, "line"
-
-
-def _mirror(curve: Curve, epsilon: float) -> LogDelta:
-    """The profile of the swapped pair: 1 - e^eps + e^eps delta(-eps)."""
-    inner = curve(-epsilon)
-
-    def turn(value: float) -> float:
-        if epsilon <= 0:
-            return float(np.logaddexp(np.log(-np.expm1(epsilon)) if epsilon < 0 else -np.inf, epsilon + value))
-        gap = -np.expm1(epsilon) + np.exp(epsilon + value)
-        return float(np.log(gap)) if gap > 0 else -np.inf
-
-    low, mid, up = (min(turn(v), 0.0) for v in inner[:3])
-    return LogDelta(low, mid, up, inner.certified, inner.method, inner.condition)
 
 
 def _dual(curve: Curve, alpha: float) -> tuple[float, float, float, bool, str]:
@@ -184,8 +164,8 @@ def _dual(curve: Curve, alpha: float) -> tuple[float, float, float, bool, str]:
     points = sorted(known, key=lambda e: -gain(e))[:1]
     lead = known[points[0]]
     scale = float(np.exp(points[0] + np.log(alpha)))
-    lower = max(-float(np.expm1(lead.upper)) - scale, 0.0)
-    middle = max(-float(np.expm1(lead.estimate)) - scale, 0.0)
+    lower = max(0.0, -float(np.expm1(lead.upper)) - scale)
+    middle = max(0.0, -float(np.expm1(lead.estimate)) - scale)
     upper = min(max(_ceiling(known, alpha, a, b), middle), 1.0 - alpha)
     return lower, middle, upper, all(v.certified for v in known.values()), lead.method
 
@@ -203,10 +183,12 @@ def _ceiling(known: dict[float, LogDelta], alpha: float, a: float, b: float) -> 
     if len(left) < 2 or len(right) < 2:
         return 1.0 - alpha
     width = np.exp(b) - np.exp(a)
-    e0, e1 = left[-2], left[-1]
-    if np.exp(e1) == np.exp(e0) or np.exp(right[1]) == np.exp(right[0]):
+    # secants from points far enough apart that rounding does not rule their slope
+    e1, e2 = left[-1], right[0]
+    e0 = next((e for e in reversed(left) if e <= e1 - 1e-3), left[0])
+    e3 = next((e for e in right if e >= e2 + 1e-3), right[-1])
+    if np.exp(e1) == np.exp(e0) or np.exp(e3) == np.exp(e2):
         return 1.0 - alpha
     rise = (top(e1) - floor(e0)) / (np.exp(e1) - np.exp(e0))
-    e2, e3 = right[0], right[1]
     fall = (top(e2) - floor(e3)) / (np.exp(e3) - np.exp(e2))
     return float(min(top(e1) + max(rise, 0.0) * width, top(e2) + max(fall, 0.0) * width))

@@ -88,11 +88,8 @@ def log_delta(
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     """Exact answers outside the range of the loss: 1 - e^eps (with masses at infinity) below, P{L = inf} above."""
     low, high = pair.loss_range
-    mass = pair.log_p_only
     if epsilon >= high:
-        value = max(mass, float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf)
-        return LogDelta(value, value, value, True, "closed", log_tail=-np.inf)
+        return closed.widened(pair.log_p_only, -np.inf)
     if epsilon < low and all(step.facts.log_q_only == -np.inf for step, _ in pair.terms):
-        value = float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf
-        return LogDelta(value, value, value, True, "closed", log_tail=0.0)
+        return closed.widened(float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf, 0.0)
     return None

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpaccount._log import gaussian_log_delta, log_total
+from dpaccount._log import gaussian_log_delta, log1m_exp, log_total
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.atomic import atom_log_delta
 from dpaccount.mechanisms.gaussian import Gaussian
@@ -55,7 +55,7 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
             return LogDelta(0.0, 0.0, 0.0, True, "closed", log_tail=-np.inf)
         value = float(gaussian_log_delta(epsilon, mu))
         tail = Gaussian(1.0 / mu).tails(epsilon)
-        return _bracket(value, float(tail.q_above), 4e-15 + 2 * ULP * (epsilon / mu) ** 2)
+        return _bracket(value, float(tail.q_above), 4e-15 + 1e-15 * mu + 2 * ULP * (epsilon / mu) ** 2)
     step, count = pair.terms[0]
     if count > 1 or len(pair.terms) > 1:
         return _enumerated(pair, epsilon)
@@ -63,7 +63,11 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     assert found is not None
     tails = step.tails(np.array(float(epsilon)))
     cancel = 2 * float(np.exp(min(float(tails.p_above) - float(found), 600.0))) if _is_difference(step) else 1.0
-    return _bracket(float(found), float(tails.q_above), tails.error * cancel)
+    answer = _bracket(float(found), float(tails.q_above), tails.error * cancel)
+    if step.density() is not None or answer.estimate == -np.inf:
+        return answer
+    reach = 1.0 + abs(epsilon) + max(abs(v) for v in (step.facts.min_loss, step.facts.max_loss, 0.0) if np.isfinite(v))
+    return with_absolute(answer, float(tails.p_above) + float(np.log(8 * ULP * reach)))
 
 
 def _is_difference(step: Step) -> bool:
@@ -79,8 +83,16 @@ def _enumerated(pair: DominatingPair, epsilon: float) -> LogDelta:
     above = loss > epsilon
     tail = log_total((log_p - loss)[above])
     steps = sum(count for _, count in pair.terms)
-    # the losses' own rounding moves e^{eps - l} by an ulp of the total
-    return _bracket(value, tail, 4 * ULP * (steps + float(np.abs(loss).max()) + 60.0))
+    weights = sum(float(gammaln(count + 1)) for _, count in pair.terms)
+    reach = float(np.abs(loss).max(initial=0.0)) + abs(epsilon)
+    answer = _bracket(value, tail, 8 * ULP * (steps + weights + 60.0))
+    return with_absolute(answer, log_total(log_p[above]) + float(np.log(8 * ULP * (1.0 + reach))))
+
+
+def with_absolute(answer: LogDelta, log_error: float) -> LogDelta:
+    """The bracket widened by an absolute error of delta: the losses' own rounding moves 1 - e^{eps - l} by ulps of l."""
+    low = answer.lower + float(log1m_exp(log_error - answer.lower)) if log_error < answer.lower else -np.inf
+    return answer._replace(lower=low, upper=min(float(np.logaddexp(answer.upper, log_error)), 0.0))
 
 
 def _combination_count(pair: DominatingPair) -> float:
@@ -119,6 +131,11 @@ def _multiples(loss: Array, log_p: Array, count: int) -> tuple[Array, Array]:
         log_w = log_w[base] + taken * log_p[k] - gammaln(taken + 1)
         left = left[base] - taken
     return total, log_w
+
+
+def widened(value: float, log_tail: float) -> LogDelta:
+    """An exact value with the rounding of its own formula."""
+    return _bracket(value, log_tail, 4 * ULP)
 
 
 def _bracket(value: float, log_tail: float, error: float) -> LogDelta:

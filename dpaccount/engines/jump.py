@@ -5,7 +5,8 @@ exceeds eps (but for a probability that is bounded), hence
 
     delta = P(E) - e^eps Q(E) + delta_B + r,   0 <= r <= slack,
 
-where delta_B is the same hockey-stick divergence of the sub-probabilities restricted to all L_i <= cut.
+where delta_B is the same hockey-stick divergence of the sub-probabilities restricted to all L_i <= cut, and Q(E) leaves out
+the outcomes that only Q shows: some L_i = -inf there, so they are never among those that delta counts.
 Without the split the far cluster that the tilt builds from single jumps drowns the answer.
 """
 
@@ -17,21 +18,36 @@ import numpy as np
 
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.pair import DominatingPair, nodes_log_mgf
+from dpaccount.pair import DominatingPair, log_error, nodes_log_mgf
 
 LOG_LEFT_OVER = -69.0  # the others' sum lies below -margin with probability at most 1e-30
 
 
+class Margin(NamedTuple):
+    """On E the others' losses sum to at least -distance but for probability e^log_fail under Q.
+
+    `bounded` says whether that probability is a bound; a Chernoff margin from nodes is an estimate, whose failure
+    the lattice bounds anew.
+    """
+
+    distance: float
+    log_fail: float = -np.inf
+    bounded: bool = True
+
+
+NO_CUT = Margin(np.inf)
+
+
 class Jump(NamedTuple):
     """The split at one epsilon: log P(E), log Q(E), log of the slack, the relative error of the two,
-    and log of the probability that a jump does not carry the total past epsilon."""
+    and the margin that it was made with."""
 
     cut: float
     log_p: float
     log_q: float
     log_slack: float
     error: float
-    log_fail: float = -np.inf
+    margin: Margin
 
     def log_part(self, epsilon: float) -> tuple[float, float]:
         """log of P(E) - e^eps Q(E) and log of its absolute error."""
@@ -51,10 +67,10 @@ def exact_margin(pair: DominatingPair) -> float:
     return max(max(step.facts.min_loss for step, _ in pair.terms) - low, 0.0)
 
 
-def margin(pair: DominatingPair) -> tuple[float, float]:
-    """(margin, log probability that it fails): the others' losses sum to at least -margin."""
+def margin(pair: DominatingPair) -> Margin:
+    """The smaller of the exact margin and Chernoff's."""
     exact, chernoff = exact_margin(pair), _chernoff(pair)
-    return (exact, -np.inf) if exact <= chernoff else (chernoff, LOG_LEFT_OVER)
+    return Margin(exact) if exact <= chernoff else Margin(chernoff, LOG_LEFT_OVER, bounded=False)
 
 
 def _chernoff(pair: DominatingPair) -> float:
@@ -92,24 +108,26 @@ def _chernoff_at(pair: DominatingPair, tilt: float) -> float:
     return (total - LOG_LEFT_OVER) / tilt
 
 
-def split(pair: DominatingPair, epsilon: float, distance: tuple[float, float], slack: float = 0.0) -> Jump:
-    """The split at cut = epsilon + slack + margin."""
-    cut = epsilon + slack + distance[0]
-    start = Jump(cut, -np.inf, -np.inf, -np.inf, 0.0, distance[1])
-    return at_ends(pair, start, epsilon, [cut] * len(pair.terms))
+def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
+    """The split at cut = epsilon + margin."""
+    cut = epsilon + margin.distance
+    return at_ends(pair, cut, epsilon, margin, [cut] * len(pair.terms))
 
 
-def at_ends(pair: DominatingPair, jump: Jump, epsilon: float, ends: list[float]) -> Jump:
+def at_ends(pair: DominatingPair, cut: float, epsilon: float, margin: Margin, ends: list[float]) -> Jump:
     """The same split with each step's own cut, all at or above the common one."""
-    rate_p, rate_q, error = [], [], 0.0
+    rate_p, rate_q, error, seen = [], [], 0.0, 0.0
     for (step, count), end in zip(pair.terms, ends, strict=True):
         tails = step.tails(np.array(end))
         rate_p.append(np.log(count) + log_rate(float(tails.p_above)))
-        rate_q.append(np.log(count) + log_rate(float(tails.q_above)))
-        error = max(error, tails.error)
+        log_seen = float(log1m_exp(step.facts.log_q_only))
+        seen += count * log_seen
+        rate_q.append(np.log(count) + log_rate(float(tails.q_above) - log_seen if log_seen > -np.inf else -np.inf))
+        for tail in (float(tails.p_above), float(tails.q_above)):
+            error = max(error, float(log_error(tail, tails.error)) if tail > -np.inf else 0.0)
     total_p, total_q = log_total(np.array(rate_p)), log_total(np.array(rate_q))
-    left = epsilon + total_q + jump.log_fail
-    return Jump(jump.cut, log_some(total_p), log_some(total_q), left, error + 4e-16, jump.log_fail)
+    log_q = seen + log_some(total_q) if seen > -np.inf else -np.inf
+    return Jump(cut, log_some(total_p), log_q, epsilon + total_q + margin.log_fail, error + 4e-16, margin)
 
 
 def log_rate(log_probability: float) -> float:

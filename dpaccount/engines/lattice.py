@@ -17,8 +17,9 @@ from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
 from dpaccount.engines.axis import Axis, CannotVouch, saddle
-from dpaccount.engines.jump import Jump, at_ends, margin, split
+from dpaccount.engines.jump import Jump, Margin, at_ends, log_rate, log_some, margin, split
 from dpaccount.engines.line import reflected
+from dpaccount.engines.tilted import Side, failure
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.pld import Grid, LostDigits, PrivacyLossDistribution, discretise
 from dpaccount.results import LogDelta
@@ -26,9 +27,6 @@ from dpaccount.results import LogDelta
 Array = npt.NDArray[np.float64]
 AIM = 1e-4  # relative width of delta at which refinement stops
 MAX_POINTS = 2**20
-OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
-SLOPE = 3.0  # the tilt may cost this much of log condition to keep single jumps light
-ULP = 2.3e-16
 FLOOR = -115.0  # below 1e-50 the first valid bracket is the answer
 LOG_TINY = -650.0  # tails thinner than this underflow: what lies beyond is taken as a jump
 
@@ -123,10 +121,10 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
 
 
 def _jump(pair: DominatingPair, epsilon: float) -> Jump:
-    distance = margin(pair)
-    if distance[0] == np.inf:  # no bound on the others' sum: whatever the jump leaves is counted as slack
-        distance = (40.0, 0.0)
-    return split(pair, epsilon, distance)
+    found = margin(pair)
+    if found.distance == np.inf:  # no bound on the others' sum: whatever the jump leaves is counted as slack
+        found = Margin(40.0, 0.0)
+    return split(pair, epsilon, found)
 
 
 def _plan(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[float, float]:
@@ -244,8 +242,9 @@ def _bracket(
     except (_TooFine, LostDigits):
         return None, 2 * spread
     ends = [float(p.pessimistic.grid.losses()[-1]) for p in parts]
-    beyond = at_ends(pair, jump, epsilon, ends)
-    if min(ends) < jump.cut and max(s.facts.max_loss for s, _ in pair.terms) > min(ends):
+    bounded = _bounded(pair, jump, epsilon, h)
+    beyond = at_ends(pair, jump.cut, epsilon, bounded, ends)
+    if any(end < min(jump.cut, step.facts.max_loss) for (step, _), end in zip(pair.terms, ends, strict=True)):
         # the lattice ends before the cut: whatever lies beyond may or may not exceed epsilon
         above, below = [beyond.log_p], jump.log_part(epsilon)
     else:
@@ -253,8 +252,8 @@ def _bracket(
         below = jump.log_part(epsilon)
         above = [*below, jump.log_slack]
     mass = pair.log_p_only
-    upper = _Side([(p.pessimistic, p.times) for p in parts], epsilon)
-    lower = _Side([(p.optimistic, p.times) for p in parts], epsilon)
+    upper = Side([(p.pessimistic, p.times) for p in parts], epsilon)
+    lower = Side([(p.optimistic, p.times) for p in parts], epsilon)
     need = max(upper.window, lower.window)
     length = 1 << int(np.ceil(np.log2(max(need / h, 16.0))))
     chernoff = min(log_total(np.array([upper.chernoff, *above])), 0.0)
@@ -263,168 +262,44 @@ def _bracket(
         return LogDelta(log_low, chernoff, chernoff, True, "lattice", np.inf, min(beyond.log_q, 0.0)), need
     up_value, up_error, tail = upper.value(length)
     low_value, low_error, _ = lower.value(length)
+    leak = log_total(np.array([_log(p.times * p.optimistic.leak) for p in parts]))
     log_up = min(log_total(np.array([up_value, up_error, *above])), chernoff)
-    log_low = max(_less(log_total(np.array([low_value, below[0]])), log_total(np.array([low_error, below[1]]))), mass)
+    log_low = max(_less(log_total(np.array([low_value, below[0]])), log_total(np.array([low_error, below[1], leak]))), mass)
     middle = log_up if log_low == -np.inf or log_up - log_low > 20.0 else (log_up + log_low) / 2
     condition = max(1.0, float(np.exp(min(upper.log_size - log_up, 600.0))))
     log_tail = min(log_total(np.array([tail, beyond.log_q])), 0.0)
     return LogDelta(log_low, middle, log_up, True, "lattice", condition, log_tail), need
 
 
+NEEDLESS = 25.0  # a jump this far above epsilon makes its Q-mass invisible beside its P-mass
+
+
+def _bounded(pair: DominatingPair, jump: Jump, epsilon: float, h: float) -> Margin:
+    """The jump's margin with a failure probability that is a bound: Chernoff for the swapped steps' pessimistic lattices."""
+    margin = jump.margin
+    if margin.bounded or jump.log_q == -np.inf:
+        return margin
+    if epsilon + jump.log_q < jump.log_p - NEEDLESS:
+        return Margin(margin.distance, 0.0)
+    parts, beyond = [], []
+    try:
+        for step, count in pair.terms:
+            swapped = step.reversed()
+            top = _crossing(swapped, -90.0 - float(np.log(count)), -step.facts.max_loss if np.isfinite(step.facts.max_loss) else -1e3,
+                            -step.facts.min_loss if np.isfinite(step.facts.min_loss) else 1e4)
+            grid = _grid(swapped, h, top, count, False)
+            parts.append((discretise(swapped, grid, count)[1], count))
+            beyond.append(np.log(count) + log_rate(float(swapped.tails(np.array(grid.losses()[-1])).p_above)))
+    except (_TooFine, LostDigits):
+        return Margin(margin.distance, 0.0)
+    found = np.logaddexp(failure(parts, margin.distance), log_some(log_total(np.array(beyond))))
+    return Margin(margin.distance, min(float(found), 0.0))
+
+
+def _log(x: float) -> float:
+    return float(np.log(x)) if x > 0.0 else -np.inf
+
+
 def _less(positive: float, negative: float) -> float:
     """log(e^positive - e^negative), -inf where nothing is left."""
     return positive + float(log1m_exp(negative - positive)) if negative < positive else -np.inf
-
-
-class _Side:
-    """The composition of one side's distributions, tilted at its own saddle point."""
-
-    def __init__(self, parts: list[tuple[PrivacyLossDistribution, int]], epsilon: float) -> None:
-        self.epsilon = epsilon
-        self.h = parts[0][0].grid.step
-        self.parts = [_trimmed(d.grid, d.mass, n) for d, n in parts]
-        self.empty = any(not mass.size for _, mass, _, _ in self.parts)
-        if self.empty:
-            self.window, self.c, self.log_size, self.chernoff = 0.0, 1.0, -np.inf, -np.inf
-            return
-        self.c = self._tilt()
-        k, mean, variance = self._cumulants(self.c)
-        self.log_size = k - self.c * epsilon - float(np.log(self.c) + np.log1p(self.c))
-        self.window = 2 * self._half_width(k, mean, variance)
-
-    def _cumulants(self, c: float) -> tuple[float, float, float]:
-        k = mean = variance = 0.0
-        for _, mass, loss, n in self.parts:
-            w, top = _tilted(mass, loss, c)
-            total = float(w.sum())
-            m = float(w @ loss) / total
-            k += n * (top + float(np.log(total)))
-            mean += n * m
-            variance += n * float(w @ (loss - m) ** 2) / total
-        return k, mean, variance
-
-    def _tilt(self) -> float:
-        """The saddle point, or the smallest tilt that costs at most e^SLOPE more: a smaller one makes single jumps rare."""
-        low, high = 1e-6, 1.0
-        for _ in range(60):
-            if self._slope(high) > 0 or high > 1e7:
-                break
-            low, high = high, 2 * high
-        for _ in range(30):
-            c = float(np.sqrt(low * high))
-            low, high = (low, c) if self._slope(c) > 0 else (c, high)
-            if high < 1.02 * low:
-                break
-        k, _, _ = self._cumulants(high)
-        # sup over l of (1 - e^{eps - l})_+ e^{-c (l - eps)} is kappa(c) = c^c/(1+c)^{1+c}
-        self.chernoff = k - high * self.epsilon + high * np.log(high) - (1 + high) * np.log1p(high) + 1e-9 * (1 + abs(k))
-        best = self._exponent(high)
-        low, top = 1e-3 * high, high
-        for _ in range(8):
-            c = float(np.sqrt(low * high))
-            low, high = (low, c) if self._exponent(c) <= best + SLOPE else (c, high)
-        return min(high, top)
-
-    def _slope(self, c: float) -> float:
-        return self._cumulants(c)[1] - self.epsilon - 1 / c - 1 / (c + 1)
-
-    def _exponent(self, c: float) -> float:
-        return self._cumulants(c)[0] - c * self.epsilon - float(np.log(c) + np.log1p(c))
-
-    def _half_width(self, k: float, mean: float, variance: float) -> float:
-        """w with tilted mass below e^-OUTSIDE beyond mean +- w, by Chernoff over a few tilts."""
-        widths = [0.0]
-        ends = (
-            sum(n * float(loss[0]) for _, _, loss, n in self.parts),
-            sum(n * float(loss[-1]) for _, _, loss, n in self.parts),
-        )
-        scale = float(np.sqrt(2 * OUTSIDE / max(variance, 1e-300)))
-        for sign, end in ((-1.0, ends[0]), (1.0, ends[1])):
-            best = abs(end - mean)
-            tilts = scale * np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0])
-            if sign < 0:
-                tilts = np.concatenate([tilts[tilts < self.c], self.c * np.array([0.3, 0.6, 0.9, 1.0])])
-            for t in tilts:
-                moved = self._cumulants(self.c + sign * float(t))[0] - k
-                best = min(best, (moved + OUTSIDE) / float(t) - sign * mean)
-            widths.append(best)
-        return max(widths) + 2 * self.h
-
-    def value(self, length: int) -> tuple[float, float, float]:
-        """(log delta_B, log of its absolute error, log of Q[L > eps]) of this side, on a window of `length` points."""
-        if self.empty:
-            return -np.inf, -np.inf, -np.inf
-        half = length // 2 + 1
-        log_f = np.zeros(half, dtype=complex)
-        log_scale, shift, base, slip, rough, drift = 0.0, 0, 0.0, 0.0, 0.0, 0.0
-        eta = 6 * ULP * np.log2(length)
-        for grid, mass, loss, n in self.parts:
-            w, top = _tilted(mass, loss, self.c)
-            total = float(w.sum())
-            w /= total
-            log_scale += n * (top + float(np.log(total)))
-            mean = float(w @ np.arange(w.size))
-            middle = round(mean)
-            drift += n * (mean - middle)
-            shift += n * (grid.first + middle)
-            base += n * grid.offset
-            folded = _fold(w, middle, length)
-            f = np.fft.rfft(folded)
-            with np.errstate(divide="ignore"):
-                log_f += n * np.log(f)
-            # errors relative to |f|^n: of the transform, and of the masses (tilt exponent, sum)
-            slip += n * eta * float(np.sqrt(folded @ folded) * np.sqrt(length))
-            rough += n * ULP * (8.0 + 2 * abs(top) * ULP + float(w @ np.abs(self.c * loss)) + 4.0)
-        with np.errstate(under="ignore", invalid="ignore"):
-            g = np.exp(log_f)
-        g = np.where(np.isfinite(g), g, 0.0)
-        y = np.fft.irfft(g, length)
-        size = np.abs(g)
-        norm = float(np.sqrt(2 * (size @ size)))
-        # ||error of F^n||_1/N by Cauchy-Schwarz, its own rounding, and the inverse transform
-        phase = ULP * (4 + float((size @ np.minimum(np.abs(log_f), 1e6)) / max(float(size.sum()), 1e-300)))
-        entry = (slip * norm + phase * 2 * float(size.sum())) / length + eta * norm / np.sqrt(length)
-        index = np.arange(length)
-        index = index + length * np.rint((drift - index) / length).astype(int)  # the window is centred on the mean
-        # the loss of every window point, relative to epsilon
-        gap = self.h * (shift + index) + (base - self.epsilon)
-        keep = gap > 0.0
-        with np.errstate(under="ignore"):
-            decay = np.exp(-self.c * gap[keep])
-            kernel = decay * -np.expm1(-gap[keep])
-            value = float(np.maximum(y[keep], 0.0) @ kernel)
-            tail = float(np.maximum(y[keep], 0.0) @ (decay * np.exp(-np.minimum(gap[keep], 700.0))))
-        place = ULP * (abs(self.h * shift) + abs(base) + self.epsilon) * 4 * (1 + self.c)
-        error = entry * float(kernel.sum()) + value * (rough + place) + 2 * np.exp(-OUTSIDE)
-        error += place * float(decay.sum()) * entry + place * float(np.maximum(y[keep], 0.0) @ decay)
-        outer = log_scale - self.c * self.epsilon
-        with np.errstate(divide="ignore"):
-            return (
-                outer + float(np.log(value)), outer + float(np.log(error)),
-                outer - self.epsilon + float(np.log(tail)),
-            )
-
-
-def _trimmed(grid: Grid, mass: Array, count: int) -> tuple[Grid, Array, Array, int]:
-    """The distribution without leading and trailing zeros."""
-    where = np.flatnonzero(mass)
-    if not where.size:
-        return grid, np.empty(0), np.empty(0), count
-    kept = slice(where[0], where[-1] + 1)
-    return grid._replace(first=grid.first + int(where[0])), mass[kept], grid.losses()[kept], count
-
-
-def _tilted(mass: Array, loss: Array, c: float) -> tuple[Array, float]:
-    """mass e^{cl - top} with its largest term about 1."""
-    with np.errstate(divide="ignore", under="ignore"):
-        exponent = np.log(mass) + c * loss
-        top = float(exponent.max())
-        return np.exp(exponent - top), top
-
-
-def _fold(w: Array, middle: int, length: int) -> Array:
-    """The masses on a circle of `length` points, with index `middle` at 0."""
-    start = (-middle) % length
-    padded = np.zeros(((start + w.size + length - 1) // length) * length)
-    padded[start : start + w.size] = w
-    return np.asarray(padded.reshape(-1, length).sum(axis=0))

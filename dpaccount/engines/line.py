@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import ULP, Axis, CannotVouch, saddle
-from dpaccount.engines.jump import Jump, margin, split
+from dpaccount.engines.jump import NO_CUT, Jump, Margin, margin, split
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
@@ -32,9 +32,9 @@ MAX_LINE = 6000
 class Contour:
     """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
 
-    def __init__(self, pair: DominatingPair, epsilon: float, distance: tuple[float, float]) -> None:
+    def __init__(self, pair: DominatingPair, epsilon: float, margin: Margin) -> None:
         self.epsilon = epsilon
-        self.jump: Jump = split(pair, epsilon, distance)
+        self.jump: Jump = split(pair, epsilon, margin)
         try:
             self._build(pair)
         except TooManyNodes as error:
@@ -187,10 +187,8 @@ def _period(
     best = np.inf
     for width in (0.5, 1.0, 2.0, 4.0):
         d = c + width / spread
-        if d > axis.high * 1.0001 and width > 0.5:
-            # nodes are only known to be right up to axis.high; a little beyond they are still fine
-            if d > axis.high * 1.3:
-                break
+        if width > 0.5 and d > axis.high * 1.3:
+            break  # nodes are made for tilts up to axis.high; a little beyond they still serve
         k, _, _ = axis.cumulants(d)
         bound = axis.log_mass + k - d * epsilon + d * np.log(d) - (1 + d) * np.log1p(d)
         best = min(best, (bound - goal) / (d - c))
@@ -229,15 +227,15 @@ def contour(pair: DominatingPair, epsilon: float) -> Contour:
     """The contour at `epsilon` >= 0: without a cut where it is well conditioned, else with the jump split off."""
     failure = CannotVouch("epsilon lies above every loss")
     try:
-        plain = Contour(pair, epsilon, (np.inf, -np.inf))
+        plain = Contour(pair, epsilon, NO_CUT)
         if plain.at(epsilon)[2] < 30.0:
             return plain
     except CannotVouch as error:
         failure = error
-    distance = margin(pair)
-    if distance[0] == np.inf:
+    found = margin(pair)
+    if found.distance == np.inf:
         raise failure
-    return Contour(pair, epsilon, distance)
+    return Contour(pair, epsilon, found)
 
 
 def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -279,5 +277,7 @@ def reflected(inner: LogDelta, epsilon: float) -> LogDelta:
     """
     edge = float(np.log(-np.expm1(epsilon)))
     low, mid, up = (min(float(np.logaddexp(edge, epsilon + value)), 0.0) for value in inner[:3])
+    slack = 4 * ULP * (1 + abs(mid))
+    low, up = low - slack, min(up + slack, 0.0)
     above = float(np.logaddexp(inner.estimate, inner.log_tail - epsilon))
     return LogDelta(low, mid, up, inner.certified, inner.method, inner.condition, float(log1m_exp(min(above, 0.0))))

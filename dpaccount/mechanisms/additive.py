@@ -48,11 +48,6 @@ class AdditiveStep(Step):
     def noise_support(self) -> Array | None:
         """For lattice noise its points, cut where the probability falls below e^-800; None otherwise."""
 
-    @property
-    @abstractmethod
-    def noise_slope(self) -> float:
-        """Largest change of the log density over a unit shift per unit of x (0 if bounded by a constant)."""
-
     @abstractmethod
     def scaled(self, factor: int) -> AdditiveStep:
         """The same noise on a function whose sensitivity is `factor` times as large."""

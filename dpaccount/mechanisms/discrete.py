@@ -144,10 +144,6 @@ class DiscreteGaussian(_IntegerNoise):
         step = self.sensitivity / self.sigma**2
         return Facts(lattice=(0.5 * self.sensitivity * step, step))
 
-    @property
-    def noise_slope(self) -> float:
-        return self.noise_multiplier**-2
-
     def scaled(self, factor: int) -> DiscreteGaussian:
         return DiscreteGaussian(self.noise_multiplier / factor, self.sensitivity * factor)
 
@@ -204,10 +200,6 @@ class DiscreteLaplace(_IntegerNoise):
     def facts(self) -> Facts:
         end = 1 / self.noise_multiplier
         return Facts(min_loss=-end, max_loss=end, lattice=(-end, 2 / self.scale))
-
-    @property
-    def noise_slope(self) -> float:
-        return 0.0
 
     def scaled(self, factor: int) -> DiscreteLaplace:
         return DiscreteLaplace(self.noise_multiplier / factor, self.sensitivity * factor)

@@ -68,7 +68,7 @@ class ExponentialMechanism(Step):
             thick_p = log1m_exp(-(e - inside) / 2) + norm
             thick_q = log1m_exp(-(inside + e) / 2) + norm
             thin_q = -inside / 2 - e / 2 + log1m_exp(-(e - inside) / 2) + norm
-        return Tails(thick_p, thin_p, thin_q, thick_q)
+        return Tails(thick_p, thin_p, thin_q, thick_q, 1e-15 * (2 + e))
 
     def atoms(self) -> tuple[Array, Array]:
         return np.empty(0), np.empty(0)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.atomic import AtomicStep
-from dpaccount.pair import DominatingPair, Facts, Reversed, Step
+from dpaccount.pair import DominatingPair, Facts, Step
 
 Array = npt.NDArray[np.float64]
 
@@ -49,8 +49,8 @@ class FinitePair(AtomicStep):
         q = _check.probabilities("FinitePair", "q", self.q)
         if p.shape != q.shape:
             _check.refuse("FinitePair", "q", f"of the same length as p, {p.size}", self.q)
-        object.__setattr__(self, "p", tuple((p / p.sum()).tolist()))
-        object.__setattr__(self, "q", tuple((q / q.sum()).tolist()))
+        object.__setattr__(self, "p", _normalised(p))
+        object.__setattr__(self, "q", _normalised(q))
 
     def atoms(self) -> tuple[Array, Array]:
         p, q = np.asarray(self.p), np.asarray(self.q)
@@ -76,6 +76,12 @@ class FinitePair(AtomicStep):
         return (self, FinitePair(self.q, self.p))
 
 
+def _normalised(p: Array) -> tuple[float, ...]:
+    """Divided by the sum unless that is 1 to rounding, so that normalising twice changes nothing."""
+    total = float(p.sum())
+    return tuple((p if abs(total - 1.0) <= 4e-16 * p.size else p / total).tolist())
+
+
 def lattice_of(loss: Any) -> tuple[float, float] | None:
     """(offset, step) if all losses lie on one lattice within rounding and it is not absurdly fine."""
     values = np.unique(np.asarray(loss, dtype=float))
@@ -98,7 +104,3 @@ def lattice_of(loss: Any) -> tuple[float, float] | None:
     k = (values - values[0]) / step
     return (float(values[0]), step) if np.all(np.abs(k - np.rint(k)) * step <= tolerance) else None
 
-
-def reversed_pair(step: Step) -> Step:
-    """The swapped pair of any step without symmetry."""
-    return Reversed(step)

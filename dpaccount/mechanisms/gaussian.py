@@ -75,7 +75,7 @@ class Gaussian(AdditiveStep):
             return no_noise_tails(loss)
         mu = self.mu
         a, b = loss / mu - mu / 2, loss / mu + mu / 2
-        return Tails(log_ndtr(-a), log_ndtr(a), log_ndtr(-b), log_ndtr(b))
+        return Tails(log_ndtr(-a), log_ndtr(a), log_ndtr(-b), log_ndtr(b), 1e-15 * (2 + mu))
 
     def atoms(self) -> tuple[Array, Array]:
         return np.empty(0), np.empty(0)
@@ -129,10 +129,6 @@ class Gaussian(AdditiveStep):
 
     def noise_support(self) -> Array | None:
         return None
-
-    @property
-    def noise_slope(self) -> float:
-        return self.mu**2
 
     def scaled(self, factor: int) -> Gaussian:
         return Gaussian(self.noise_multiplier / factor)

@@ -76,6 +76,7 @@ class Laplace(AdditiveStep):
             np.where(over, 0.0, np.where(under, -np.inf, p_below)),
             np.where(over, -np.inf, np.where(under, 0.0, q_above)),
             np.where(over, 0.0, np.where(under, -np.inf, q_below)),
+            1e-15 * (2 + r),
         )
 
     def atoms(self) -> tuple[Array, Array]:
@@ -149,10 +150,6 @@ class Laplace(AdditiveStep):
 
     def noise_support(self) -> Array | None:
         return None
-
-    @property
-    def noise_slope(self) -> float:
-        return 0.0
 
     def scaled(self, factor: int) -> Laplace:
         return Laplace(self.noise_multiplier / factor)

@@ -1,0 +1,215 @@
+"""One side of the lattice: distributions composed by FFT under a tilt, and every error of doing so.
+
+The transform of n factors is exp(sum of n_i log f_i). Elementary functions are taken as accurate to four ulps, and
+the FFT to eta = 3 ulp log2(N) of its l2 norm (Higham, Accuracy and Stability of Numerical Algorithms, Theorem 24.2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount.pld import Grid, PrivacyLossDistribution
+
+Array = npt.NDArray[np.float64]
+OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
+SLOPE = 3.0  # the tilt may cost this much of log condition to keep single jumps light
+ULP = 2.3e-16
+
+
+def failure(parts: list[tuple[PrivacyLossDistribution, int]], distance: float) -> float:
+    """log of an upper bound on the probability that the sum of the losses exceeds `distance`, by Chernoff.
+
+    For pessimistic distributions: E[e^{tL}] is an f-divergence of the pair, so the pessimistic one is the larger.
+    """
+    return min(Side(parts, distance).log_tail, 0.0)
+
+
+class Side:
+    """The composition of one side's distributions, tilted at its own saddle point."""
+
+    def __init__(self, parts: list[tuple[PrivacyLossDistribution, int]], epsilon: float) -> None:
+        self.epsilon = epsilon
+        self.h = parts[0][0].grid.step
+        self.parts = [_trimmed(d.grid, d.mass, n) for d, n in parts]
+        self.empty = any(not mass.size for _, mass, _, _ in self.parts)
+        if self.empty:
+            self.window, self.c, self.log_size, self.chernoff, self.log_tail = 0.0, 1.0, -np.inf, -np.inf, -np.inf
+            return
+        self.c = self._tilt()
+        k, mean, variance = self._cumulants(self.c)
+        self.log_size = k - self.c * epsilon - float(np.log(self.c) + np.log1p(self.c))
+        self.window = 2 * self._half_width(k, mean, variance)
+
+    def _cumulants(self, c: float) -> tuple[float, float, float]:
+        k = mean = variance = 0.0
+        for _, mass, loss, n in self.parts:
+            w, top = _tilted(mass, loss, c)
+            total = float(w.sum())
+            m = float(w @ loss) / total
+            k += n * (top + float(np.log(total)))
+            mean += n * m
+            variance += n * float(w @ (loss - m) ** 2) / total
+        return k, mean, variance
+
+    def _tilt(self) -> float:
+        """The saddle point, or the smallest tilt that costs at most e^SLOPE more: a smaller one makes single jumps rare."""
+        low, high = 1e-6, 1.0
+        for _ in range(60):
+            if self._slope(high) > 0 or high > 1e7:
+                break
+            low, high = high, 2 * high
+        for _ in range(30):
+            c = float(np.sqrt(low * high))
+            low, high = (low, c) if self._slope(c) > 0 else (c, high)
+            if high < 1.02 * low:
+                break
+        k, _, _ = self._cumulants(high)
+        # sup over l of (1 - e^{eps - l})_+ e^{-c (l - eps)} is kappa(c) = c^c/(1+c)^{1+c}
+        self.log_tail = k - high * self.epsilon + float(np.log1p(self._relative_error(high))) + 1e-12 * (1 + abs(k))
+        self.chernoff = self.log_tail + high * np.log(high) - (1 + high) * np.log1p(high)
+        best = self._exponent(high)
+        low, top = 1e-3 * high, high
+        for _ in range(8):
+            c = float(np.sqrt(low * high))
+            low, high = (low, c) if self._exponent(c) <= best + SLOPE else (c, high)
+        return min(high, top)
+
+    def _slope(self, c: float) -> float:
+        return self._cumulants(c)[1] - self.epsilon - 1 / c - 1 / (c + 1)
+
+    def _exponent(self, c: float) -> float:
+        return self._cumulants(c)[0] - c * self.epsilon - float(np.log(c) + np.log1p(c))
+
+    def _half_width(self, k: float, mean: float, variance: float) -> float:
+        """w with tilted mass below e^-OUTSIDE beyond mean +- w, by Chernoff over a few tilts."""
+        widths = [0.0]
+        ends = (
+            sum(n * float(loss[0]) for _, _, loss, n in self.parts),
+            sum(n * float(loss[-1]) for _, _, loss, n in self.parts),
+        )
+        scale = float(np.sqrt(2 * OUTSIDE / max(variance, 1e-300)))
+        for sign, end in ((-1.0, ends[0]), (1.0, ends[1])):
+            best = abs(end - mean)
+            tilts = scale * np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0])
+            if sign < 0:
+                tilts = np.concatenate([tilts[tilts < self.c], self.c * np.array([0.3, 0.6, 0.9, 1.0])])
+            for t in tilts:
+                moved = self._cumulants(self.c + sign * float(t))[0] - k
+                best = min(best, (moved + OUTSIDE) / float(t) - sign * mean)
+            widths.append(best)
+        return max(widths) + 2 * self.h
+
+    def value(self, length: int) -> tuple[float, float, float]:
+        """(log delta_B, log of its absolute error, log of Q[L > eps]) of this side, on a window of `length` points.
+
+        Errors, all relative to e^{K(c) - c eps}: of the transforms (`transform_error`), of the tilted masses and the
+        place of the lattice (`_relative_error`), of the last sum, and of what lies outside the window.
+        """
+        if self.empty:
+            return -np.inf, -np.inf, -np.inf
+        y, entry, log_scale, place, drift = self._composed(length)
+        index = np.arange(length)
+        index = index + length * np.rint((drift - index) / length).astype(int)  # the window is centred on the mean
+        gap = self.h * (place[0] + index) + (place[1] - self.epsilon)  # loss of every window point above epsilon
+        keep = gap > 0.0
+        with np.errstate(under="ignore"):
+            decay = np.exp(-self.c * gap[keep])
+            kernel = decay * -np.expm1(-gap[keep])
+            seen = np.maximum(y[keep], 0.0)
+            value = float(seen @ kernel)
+            tail = float(seen @ (decay * np.exp(-np.minimum(gap[keep], 700.0))))
+        moved = 4 * ULP * (abs(self.h * place[0]) + abs(place[1]) + self.epsilon)  # rounding of the places
+        rounding = self._relative_error(self.c)
+        error = entry * float(kernel.sum()) + value * (rounding + length * ULP + moved * self.c)
+        error += moved * (float(seen @ decay) + entry * float(decay.sum()))
+        error += 2.2 * float(np.exp(-OUTSIDE)) * (1 + rounding) ** 2
+        outer = log_scale - self.c * self.epsilon
+        with np.errstate(divide="ignore"):
+            return outer + float(np.log(value)), outer + float(np.log(error)), outer - self.epsilon + float(np.log(tail))
+
+    def _relative_error(self, c: float) -> float:
+        """Of a composed tilted mass: every factor's mass, logarithm, exponent and normalisation are rounded."""
+        total = 0.0
+        for _, mass, loss, n in self.parts:
+            with np.errstate(divide="ignore"):
+                logs = np.log(mass)
+            largest = float(np.max(np.abs(logs[np.isfinite(logs)]) + np.abs(c * loss[np.isfinite(logs)])))
+            total += n * ULP * (40.0 + 2 * largest)
+        return float(np.expm1(min(total, 700.0)))
+
+    def _composed(self, length: int) -> tuple[Array, float, float, tuple[int, float], float]:
+        """Composed tilted masses on the circle, their absolute error, log of the scale, the place of index 0, the drift."""
+        log_f, log_scale, shift, base, drift = np.zeros(length // 2 + 1, dtype=complex), 0.0, 0, 0.0, 0.0
+        factors: list[tuple[Array, float, int]] = []
+        for grid, mass, loss, n in self.parts:
+            w, top = _tilted(mass, loss, self.c)
+            total = float(w.sum())
+            w /= total
+            log_scale += n * (top + float(np.log(total)))
+            mean = float(w @ np.arange(w.size))
+            middle = round(mean)
+            drift += n * (mean - middle)
+            shift += n * (grid.first + middle)
+            base += n * grid.offset
+            folded = _fold(w, middle, length)
+            f = np.fft.rfft(folded)
+            with np.errstate(divide="ignore"):
+                log_f += n * np.log(f)
+            factors.append((np.abs(f), float(np.sqrt(folded @ folded)), n))
+        y, entry = power_on_circle(log_f, factors, length)
+        return y, entry, log_scale, (shift, base), drift
+
+
+def power_on_circle(
+    log_f: npt.NDArray[np.complex128], factors: list[tuple[Array, float, int]], length: int
+) -> tuple[Array, float]:
+    """The inverse transform of exp(log_f), and a bound on the error of each of its entries.
+
+    A factor's transform is off by e_i with |e_i| <= eta sqrt(N) |x_i|_2, in l2 as well; then the product is off by at
+    most sum_i n_i e_i (|f_i| + |e_i|)^{n_i - 1} prod over others, which Cauchy-Schwarz sums over frequencies; exp and log
+    add ulps of |log_f|; the inverse transform eta of the l2 norm.
+    """
+    eta = 6 * ULP * float(np.log2(length))
+    with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
+        g = np.exp(log_f)
+        g = np.where(np.isfinite(g), g, 0.0)
+        y = np.fft.irfft(g, length)
+        size = np.abs(g)
+        slips = [eta * float(np.sqrt(length)) * norm for _, norm, _ in factors]
+        bound = np.zeros(size.shape)
+        for (f, _, n), slip in zip(factors, slips, strict=True):
+            bound += n * np.log(f + slip)
+        spread = 0.0
+        for (f, _, n), slip in zip(factors, slips, strict=True):
+            others = np.exp(bound - np.log(f + slip))
+            spread += n * slip * float(np.sqrt(2 * (others @ others)))
+        turns = np.where(size > 0.0, size * np.abs(log_f), 0.0)
+    phase = 4 * ULP * 2 * float(size.sum() + np.where(np.isfinite(turns), turns, 0.0).sum())
+    norm = float(np.sqrt(2 * (size @ size)))
+    return y, (spread + phase) / length + eta * norm / float(np.sqrt(length))
+
+
+def _trimmed(grid: Grid, mass: Array, count: int) -> tuple[Grid, Array, Array, int]:
+    """The distribution without leading and trailing zeros."""
+    where = np.flatnonzero(mass)
+    if not where.size:
+        return grid, np.empty(0), np.empty(0), count
+    kept = slice(where[0], where[-1] + 1)
+    return grid._replace(first=grid.first + int(where[0])), mass[kept], grid.losses()[kept], count
+
+
+def _tilted(mass: Array, loss: Array, c: float) -> tuple[Array, float]:
+    """mass e^{cl - top} with its largest term about 1."""
+    with np.errstate(divide="ignore", under="ignore"):
+        exponent = np.log(mass) + c * loss
+        top = float(exponent.max())
+        return np.exp(exponent - top), top
+
+
+def _fold(w: Array, middle: int, length: int) -> Array:
+    """The masses on a circle of `length` points, with index `middle` at 0."""
+    start = (-middle) % length
+    padded = np.zeros(((start + w.size + length - 1) // length) * length)
+    padded[start : start + w.size] = w
+    return np.asarray(padded.reshape(-1, length).sum(axis=0))
