@@ -1,8 +1,9 @@
 """Nodes for sums of P-mass over a step's outcomes that follow the tilt e^{zL}.
 
 A step with a density gives an integrand analytic in its outcome x, so the trapezoid rule
-converges geometrically; with a hard cut inside the bulk, Gauss-Legendre panels do. Both are
-refined until two node sets agree; the finer one is returned with the square of the disagreement.
+converges geometrically; with a hard cut inside the bulk, Gauss-Legendre panels do. Where the step states its strip
+(`_strip`) the rule's error is bounded beforehand; elsewhere both are refined until two node sets agree, and the finer
+one is returned with the square of the disagreement.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from dpaccount._strip import Strip, trapezoid
 
 Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
@@ -28,7 +31,8 @@ class Density(NamedTuple):
 
     evaluate(x) is the privacy loss (increasing in x) and the log density of P, inverse(loss) the
     outcome of a loss, `window(low_tilt, high_tilt)` an interval outside which every tilted weight
-    p(x) e^{zL(x)} with z between the tilts is negligible, `scale` the noise's own width.
+    p(x) e^{zL(x)} with z between the tilts is negligible, `scale` the noise's own width, `strip` the facts
+    that make sums provable, if they are known.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -36,18 +40,21 @@ class Density(NamedTuple):
     window: Callable[[float, float], tuple[float, float]]
     scale: float
     breaks: tuple[float, ...] = ()
+    strip: Strip | None = None
 
 
 class Nodes(NamedTuple):
-    """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative and estimated.
+    """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative to E[e^{Re z L}].
 
-    The first `atoms` of them are atoms of the loss, the rest stand for its density.
+    The first `atoms` of them are atoms of the loss, the rest stand for its density. `proved` says whether the error
+    is a bound (rounding of the nodes apart) or an estimate.
     """
 
     loss: Array
     log_p: Array
     error: float
     atoms: int = 0
+    proved: bool = False
 
 
 class TooManyNodes(ArithmeticError):
@@ -64,6 +71,10 @@ def density_nodes(
     if not max(low, left) < min(high, right):
         return Nodes(np.empty(0), np.empty(0), 0.0)
     tilts = (low_tilt, high_tilt)
+    if density.strip is not None and left <= low and high <= right:
+        found = trapezoid(density.evaluate, density.strip, density.scale, (low, high), tilts, rate, MAX_NODES)
+        if found is not None:
+            return Nodes(*found, proved=True)
     low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))
     inner = tuple(b for b in density.breaks if low < b < high)
     if hard or inner or density.breaks:

@@ -115,7 +115,7 @@ def _target(
     a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
     log_a = math.log(a) if a else -math.inf
     return _Target(
-        f"advantage <= {a:g}", lambda p: _gap(p, 0.0, log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0,
+        f"advantage <= {a:g}", _gap(0.0, log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0,
         lambda found: bool(found.upper > a),
     )
 
@@ -126,7 +126,7 @@ def _privacy_target(epsilon: float | None, delta: float | None) -> _Target:
     log_d = math.log(d) if d else -math.inf
     return _Target(
         f"epsilon <= {e:g} at delta = {d:g}",
-        lambda p: _gap(p, e, log_d),
+        _gap(e, log_d),
         lambda p: p.epsilon(delta=d),
         d >= 1.0,
         lambda b: bool(b.upper > e),
@@ -154,17 +154,24 @@ def _error_target(alpha: float | None, beta: float | None) -> _Target:
     )
 
 
-def _gap(profile: Any, epsilon: float, goal: float) -> tuple[float, float]:
-    """log of the upper delta less the goal, and the width of its bracket."""
-    if isinstance(profile, PrivacyProfile):
-        found = profile._answer(epsilon, goal)
-        value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
-    else:
-        delta = float(profile.delta(epsilon=epsilon))
-        value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
-    if goal == -math.inf:
-        return (-1.0 if value == -math.inf else 1.0), 0.0
-    return (value - goal if value > -math.inf else -1e3), width
+def _gap(epsilon: float, goal: float) -> Callable[[Any], tuple[float, float]]:
+    """log of the upper delta less the goal, and the width of its bracket; a contour starts where the last one lay."""
+    hint: list[Any] = [None]
+
+    def gap(profile: Any) -> tuple[float, float]:
+        if isinstance(profile, PrivacyProfile):
+            profile._evaluator.look_at(hint[0])
+            found = profile._evaluator.log_delta(epsilon, goal)
+            hint[0] = profile._evaluator.hint
+            value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
+        else:
+            delta = float(profile.delta(epsilon=epsilon))
+            value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
+        if goal == -math.inf:
+            return (-1.0 if value == -math.inf else 1.0), 0.0
+        return (value - goal if value > -math.inf else -1e3), width
+
+    return gap
 
 
 def _shortfall(alpha: float, beta: float) -> Callable[[Any], tuple[float, float]]:

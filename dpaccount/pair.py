@@ -20,6 +20,7 @@ from dpaccount import _check
 from dpaccount._log import log1m_exp, log_diff, log_total
 from dpaccount._quadrature import Density as Density
 from dpaccount._quadrature import Nodes, density_nodes
+from dpaccount._strip import FlippedStrip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
@@ -210,12 +211,12 @@ class Step(DominatingPair):
         loss, log_p = loss[keep], log_p[keep]
         density = self.density()
         if density is None:
-            return Nodes(loss, log_p, 2e-16, loss.size)
+            return Nodes(loss, log_p, 0.0, loss.size, True)
         smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size)
+        return Nodes(*both, smooth.error, loss.size, smooth.proved)
 
 
 def quadrature_log_mgf(step: Step, z: Any) -> Any:
@@ -287,6 +288,7 @@ class Reversed(Step):
             window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
             scale=inner.scale,
             breaks=tuple(-b for b in reversed(inner.breaks)),
+            strip=None if inner.strip is None else FlippedStrip(inner.strip),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -362,7 +364,7 @@ def compose(terms: Iterable[tuple[Any, int]]) -> DominatingPair:
     merged: dict[Step, int] = {}
     for step, count in terms:
         merged[step] = merged.get(step, 0) + count
-    idle = [step for step in merged if step.facts == Facts(min_loss=0.0, max_loss=0.0, lattice=(0.0, 1.0))]
+    idle = [] if len(merged) == 1 else [step for step in merged if step.facts == Facts(min_loss=0.0, max_loss=0.0, lattice=(0.0, 1.0))]
     for step in idle[: len(merged) - 1]:
         del merged[step]  # a step that reveals nothing costs nothing
     for step, count in merged.items():

@@ -11,6 +11,7 @@ import numpy as np
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import options_of
 from dpaccount.engines import auto, invert
+from dpaccount.engines.axis import Hint
 from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.renyi import RenyiBound, pair_rdp, renyi_epsilon, renyi_log_delta
 from dpaccount.results import LogDelta, Status
@@ -24,13 +25,14 @@ class PairOption:
     def __init__(self, pair: DominatingPair, adjacency: Adjacency, method: str) -> None:
         self.guarantee = pair
         self.sides = tuple(dict.fromkeys(pair.under(adjacency)))
-        self.curves = [invert.curve_of(side, method) for side in self.sides]
+        self.curves = [invert.DirectedCurve(side, method) for side in self.sides]
         self.proved = all(side.proved for side in self.sides)
 
     def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         """The larger direction's bracket; its tail is the slope that a root finder needs."""
         found = []
         for curve in self.curves:
+            curve.look_at(self.curves[0].nearby.hint)
             found.append(curve(epsilon, goal))
             if found[-1].lower > goal:
                 break  # one direction already exceeds the goal
@@ -53,12 +55,15 @@ class PairOption:
         ]
         lead = 0
         if roots[0] is None:
-            roots[0] = invert.solve(self.curves[0], log_delta, invert.guess_epsilon(self.sides[0], log_delta))
+            guess, hint = invert.guess_epsilon(self.sides[0], log_delta)
+            self.curves[0].look_at(hint)
+            roots[0] = invert.solve(self.curves[0], log_delta, guess)
         for i in range(1, len(self.sides)):
             if roots[i] is not None:
                 continue
             here = roots[lead]
             assert here is not None
+            self.curves[i].look_at(self.curves[0].nearby.hint)
             if here.upper > 0.0 and self.curves[i](here.lower, log_delta).upper <= log_delta:
                 roots[i] = here  # this direction's epsilon is smaller
                 continue
@@ -168,6 +173,17 @@ class Evaluator:
             else PairOption(option, self.adjacency, self.method)
             for option in options_of(self.guarantee)
         ]
+
+    @property
+    def hint(self) -> Hint | None:
+        """Where the last contour of the first pair option lay."""
+        return next((o.curves[0].nearby.hint for o in self.options if isinstance(o, PairOption)), None)
+
+    def look_at(self, hint: Hint | None) -> None:
+        """Start the first contours where those of a similar guarantee lay."""
+        for option in self.options:
+            if isinstance(option, PairOption):
+                option.curves[0].look_at(hint)
 
     def through(self, curve: Callable[[float], LogDelta]) -> Evaluator:
         """The same guarantee seen through a function of epsilon alone."""

@@ -125,10 +125,6 @@ class PrivacyProfile:
             return LogDelta(mass, mass, mass, True, "closed")
         return self._evaluator.log_delta(epsilon)
 
-    def _answer(self, epsilon: float, goal: float = np.nan) -> LogDelta:
-        """The raw answer at one real epsilon, for searches: a bracket that excludes log delta = goal may be loose."""
-        return self._evaluator.log_delta(epsilon, goal)
-
     def _bounds(self, lower: Any, middle: Any, upper: Any, answers: list[LogDelta]) -> Bounds:
         methods = list(dict.fromkeys(a.method for a in answers))
         wide = any(a.upper - a.lower > 0.01 and a.upper > -np.inf and not a.method.startswith("RDP") for a in answers)

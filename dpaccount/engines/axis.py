@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,13 @@ class CannotVouch(ArithmeticError):
     """The contour cannot estimate its own error here; the message says why."""
 
 
+class Hint(NamedTuple):
+    """Where a nearby contour lay: its saddle point and the rate its nodes resolved."""
+
+    tilt: float
+    rate: float
+
+
 @dataclass
 class Term:
     """One distinct step: count, normalised nodes with a weight, and the log of its mass below the cut."""
@@ -28,6 +37,12 @@ class Term:
     log_mass: float
     error: float
     atoms: int
+
+    def __post_init__(self) -> None:
+        self.mean = float(self.weight @ self.loss)
+        moved = self.loss - self.mean
+        self.moments = np.stack([self.weight, self.weight * moved, self.weight * moved * moved])
+        self.variance = float(self.moments[2].sum())
 
 
 class Axis:
@@ -49,19 +64,17 @@ class Axis:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
         k = mean = variance = 0.0
         for t in self.terms:
-            with np.errstate(over="ignore"):
-                growth = np.expm1(c * t.loss)
-            if not growth.max() < 1e280:
+            with np.errstate(over="ignore", invalid="ignore"):
+                total, shift, square = (t.moments @ np.expm1(c * t.loss)).tolist()
+            if not square < 1e280:
                 raise CannotVouch("the tilt overflows")
-            total = float(t.weight @ growth)
-            if not 1.0 + total > 0.0:
+            mass = 1.0 + total
+            if not mass > 0.0:
                 raise CannotVouch("the tilt leaves no mass")
-            tilted = t.weight * (1.0 + growth)
-            m = float(tilted @ t.loss) / (1.0 + total)
-            v = float(tilted @ (t.loss - m) ** 2) / (1.0 + total)
-            k += t.count * float(np.log1p(total))
-            mean += t.count * m
-            variance += t.count * v
+            shift /= mass
+            k += t.count * math.log1p(total)
+            mean += t.count * (t.mean + shift)
+            variance += t.count * max((t.variance + square) / mass - shift * shift, 0.0)
         return k, mean, variance
 
     def rounding(self, c: float) -> float:
@@ -73,33 +86,43 @@ class Axis:
         return total
 
 
-def saddle(pair: DominatingPair, epsilon: float, cut: float) -> tuple[Axis, float, bool]:
+def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
     """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
+    if hint is not None and hint.tilt > 0.0:
+        high = 1.6 * hint.tilt
+        axis = Axis(pair, 0.0, high, hint.rate, cut)
+        if _rises(axis, epsilon, high):
+            return axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt), False
     axis = Axis(pair, 0.0, 0.0, 0.0, cut)
     _, mean, variance = axis.cumulants(0.0)
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant below the cut")
-    spread = float(np.sqrt(max(variance, 1e-300)))
+    spread = math.sqrt(max(variance, 1e-300))
     if mean - epsilon > 1.5 * spread + 1.0:
         axis = Axis(pair, -1.0, 0.0, 0.0, cut)
-        return axis, root(axis, epsilon, -1.0 + 1e-9, -1e-9), True
+        return axis, root(axis, epsilon, -1.0 + 1e-9, -1e-9, -0.5), True
     gap = (epsilon - mean) / spread
-    guess = (gap + np.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
-    high = 1.3 * guess
+    guess = (gap + math.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
+    high, rate = 1.3 * guess, RATE / spread
     for _ in range(30):
-        axis = Axis(pair, 0.0, high, 0.0, cut)
-        _, mean, _ = axis.cumulants(high)
-        if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
-            return axis, root(axis, epsilon, 1e-9 * high, high), False
-        high *= 1.9
+        axis = Axis(pair, 0.0, high, rate, cut)
+        if _rises(axis, epsilon, high):
+            return axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high), False
+        high, rate = 1.9 * high, 0.0
         if high > 1e7:
             break
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 
 
-def root(axis: Axis, epsilon: float, low: float, high: float) -> float:
-    """Zero of F'(c) = K'(c) - eps - 1/c - 1/(c+1), increasing on each strip: Newton kept inside a bracket."""
-    c = 0.8 * high if low >= 0 else -0.5
+RATE = 16.0  # times 1/spread: what most contours need of their nodes, so that they are built once
+
+
+def _rises(axis: Axis, epsilon: float, high: float) -> bool:
+    return axis.cumulants(high)[1] - epsilon - 1 / high - 1 / (high + 1) >= 0.0
+
+
+def root(axis: Axis, epsilon: float, low: float, high: float, c: float) -> float:
+    """Zero of F'(c) = K'(c) - eps - 1/c - 1/(c+1), increasing on each strip: Newton from c, kept inside a bracket."""
     for _ in range(60):
         _, mean, variance = axis.cumulants(c)
         value = mean - epsilon - 1 / c - 1 / (c + 1)
@@ -112,7 +135,7 @@ def root(axis: Axis, epsilon: float, low: float, high: float) -> float:
         new = c + move
         if not low < new < high:
             new = (low + high) / 2
-        if abs(new - c) <= 1e-4 * min(abs(c), abs(c + 1)) + 0.0:
+        if abs(new - c) <= 3e-3 * min(abs(c), abs(c + 1)):
             return new
         c = new
     return c

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from dpaccount.engines import auto, line
+from dpaccount.engines.axis import Hint
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
@@ -16,6 +17,8 @@ class Curve(Protocol):
     """log delta at an epsilon; a `goal` allows a loose bracket that excludes it."""
 
     def __call__(self, epsilon: float, goal: float = ..., /) -> LogDelta: ...
+
+
 MAX_EVALUATIONS = 80
 
 
@@ -28,31 +31,37 @@ class Root(NamedTuple):
     answer: LogDelta
 
 
-def curve_of(pair: DominatingPair, method: str = "auto") -> Curve:
+class DirectedCurve:
     """log delta of a directed pair as a function of (epsilon, goal), remembering what it has computed."""
-    known: dict[float, LogDelta] = {}
-    nearby = line.Nearby()
 
-    def curve(epsilon: float, goal: float = np.nan) -> LogDelta:
-        found = known.get(epsilon)
+    def __init__(self, pair: DominatingPair, method: str = "auto") -> None:
+        self.pair, self.method = pair, method
+        self._known: dict[float, LogDelta] = {}
+        self.nearby = line.Nearby()
+
+    def __call__(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+        found = self._known.get(epsilon)
         if found is None or (found.loose and not _excludes(found, goal)):
-            found = auto.log_delta(pair, epsilon, method, goal, nearby)
-            known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
-        return known[epsilon]
+            found = auto.log_delta(self.pair, epsilon, self.method, goal, self.nearby)
+            self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
+        return self._known[epsilon]
 
-    return curve
+    def look_at(self, hint: Hint | None) -> None:
+        """Where a contour of a similar pair lay, unless this curve knows better."""
+        if self.nearby.hint is None:
+            self.nearby.hint = hint
 
 
 def _excludes(found: LogDelta, goal: float) -> bool:
     return found.upper < goal or found.lower > goal
 
 
-def guess_epsilon(pair: DominatingPair, log_delta: float) -> float:
+def guess_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
     """A rough epsilon for a delta, from the saddle-point approximation or a normal one; any positive number is allowed."""
     try:
         return line.approximate_epsilon(pair, log_delta)
     except ArithmeticError:
-        return 1.0
+        return 1.0, None
 
 
 def solve(curve: Curve, log_delta: float, guess: float) -> Root:

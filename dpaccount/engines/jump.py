@@ -116,6 +116,8 @@ def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
 
 def at_ends(pair: DominatingPair, cut: float, epsilon: float, margin: Margin, ends: list[float]) -> Jump:
     """The same split with each step's own cut, all at or above the common one."""
+    if cut == np.inf and min(ends) == np.inf:
+        return Jump(cut, pair.log_p_only, -np.inf, -np.inf, 4e-16 * (3 - max(pair.log_p_only, -1e6)), margin)
     rate_p, rate_q, error, seen = [], [], 0.0, 0.0
     for (step, count), end in zip(pair.terms, ends, strict=True):
         tails = step.tails(np.array(end))

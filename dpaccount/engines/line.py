@@ -13,12 +13,14 @@ a negative integral. For eps < 0 the swapped pair answers at -eps.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, saddle
+from dpaccount.engines.axis import RATE, ULP, Axis, CannotVouch, Hint, saddle
 from dpaccount.engines.jump import NO_CUT, Jump, Margin, margin, split
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
@@ -32,8 +34,9 @@ MAX_LINE = 6000
 class Contour:
     """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
 
-    def __init__(self, pair: DominatingPair, epsilon: float, margin: Margin) -> None:
-        self.epsilon = epsilon
+    def __init__(self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> None:
+        self.epsilon, self.hint = epsilon, hint
+        self._last: tuple[float, tuple[float, float, float, float]] | None = None
         self.jump: Jump = split(pair, epsilon, margin)
         try:
             self._build(pair)
@@ -42,7 +45,7 @@ class Contour:
 
     def _build(self, pair: DominatingPair) -> None:
         eps, cut = self.epsilon, self.jump.cut
-        axis, c, middle = saddle(pair, eps, cut)
+        axis, c, middle = saddle(pair, eps, cut, self.hint)
         k, _, variance = axis.cumulants(c)
         spread = np.sqrt(variance)
         if not spread > 0.0:
@@ -67,6 +70,7 @@ class Contour:
         size = np.exp(np.real(log_phi)) / np.abs((c + 1j * s) * (c + 1 + 1j * s))
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_phi, self.size, self.log_mass = log_phi, size, axis.log_mass
+        self.hint = Hint(c, axis.rate)
         ends = float(size[-3:].max()) * (1 + count / 4)
         line = axis.rounding(c) + ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         self.slip = ends + float(size @ slip) + line * float(size.sum())
@@ -83,6 +87,11 @@ class Contour:
 
     def at(self, epsilon: float) -> tuple[float, float, float, float]:
         """(log delta, relative error, condition, log of e^eps Q[L > eps]) at an epsilon near the contour's own."""
+        if self._last is None or self._last[0] != epsilon:
+            self._last = epsilon, self._at(epsilon)
+        return self._last[1]
+
+    def _at(self, epsilon: float) -> tuple[float, float, float, float]:
         shift = epsilon - self.epsilon
         z = self.c + 1j * self.s
         wave = np.exp(self.log_phi - 1j * self.s * epsilon)
@@ -197,37 +206,47 @@ def _period(
     return float(max(left, best, 8.0 * spread)), float(goal + np.log(2.0))
 
 
-def approximate_epsilon(pair: DominatingPair, log_delta: float) -> float:
-    """Where the saddle-point approximation of log delta crosses `log_delta`: a first guess, no more."""
+def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
+    """Where the saddle-point approximation of log delta crosses `log_delta`, with the saddle point: a first guess, no more."""
     axis = Axis(pair, 0.0, 0.0, 0.0, np.inf)
     _, mean, variance = axis.cumulants(0.0)
-    spread = float(np.sqrt(max(variance, 1e-300)))
-    c = max(float(np.sqrt(-2 * log_delta)), 1.0) / spread
-    normal = max(mean + spread * float(np.sqrt(-2 * log_delta)), 1e-9)
+    spread = math.sqrt(max(variance, 1e-300))
+    c = max(math.sqrt(-2 * log_delta), 1.0) / spread
+    normal = max(mean + spread * math.sqrt(-2 * log_delta), 1e-9)
 
     def at(c: float) -> tuple[float, float]:
         k, mean, variance = axis.cumulants(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        return axis.log_mass + k - c * epsilon - float(np.log(c * (c + 1)) + 0.5 * np.log(2 * np.pi * bend)), epsilon
+        return axis.log_mass + k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend), epsilon
 
     try:
         axis = Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
-        low, high = 1e-4 * c, 1.5 * c
+        low, high = math.log(1e-4 * c), math.log(1.5 * c)
+        here, last = math.log(0.8 * c), None
         for _ in range(14):
-            middle = float(np.sqrt(low * high))
-            low, high = (middle, high) if at(middle)[0] > log_delta else (low, middle)
-        guess = at(high)[1]
+            value, epsilon = at(math.exp(here))
+            gap = value - log_delta
+            low, high = (here, high) if gap > 0 else (low, here)
+            if abs(gap) < 1e-2:
+                break
+            slope = -1.0 if last is None or last[0] == here else (gap - last[1]) / (here - last[0])
+            last = here, gap
+            here = here - gap / slope if slope < 0 else low
+            if not low < here < high:
+                here = (low + high) / 2
     except (CannotVouch, TooManyNodes):
-        return normal
-    return guess if 0.01 * normal < guess < 100 * normal else normal
+        return normal, None
+    if not 0.01 * normal < epsilon < 100 * normal:
+        return normal, None
+    return epsilon, Hint(math.exp(here), RATE / spread)
 
 
-def contour(pair: DominatingPair, epsilon: float) -> Contour:
+def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> Contour:
     """The contour at `epsilon` >= 0: without a cut where it is well conditioned, else with the jump split off."""
     failure = CannotVouch("epsilon lies above every loss")
     try:
-        plain = Contour(pair, epsilon, NO_CUT)
+        plain = Contour(pair, epsilon, NO_CUT, hint)
         if plain.at(epsilon)[2] < 30.0:
             return plain
     except CannotVouch as error:
@@ -246,17 +265,19 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
 
 
 class Nearby:
-    """`log_delta` of one pair for a root finder: the last contour answers again while it reaches."""
+    """`log_delta` of one pair for a root finder: the last contour answers again while it reaches, else shows where to look."""
 
     def __init__(self) -> None:
         self._last: Contour | None = None
+        self.hint: Hint | None = None
 
     def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
         if epsilon < 0.0:
             return log_delta(pair, epsilon)
         if self._last is None or not self._last.reaches(epsilon):
             self._last = None
-            self._last = contour(pair, epsilon)
+            self._last = contour(pair, epsilon, self.hint)
+            self.hint = self._last.hint
         return answer(self._last, epsilon)
 
 

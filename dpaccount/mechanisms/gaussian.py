@@ -13,6 +13,7 @@ from scipy.special import log_ndtr
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta
 from dpaccount._quadrature import Density
+from dpaccount._strip import LinearStrip
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
 from dpaccount.pair import DominatingPair, Facts, Step, Tails
@@ -89,6 +90,7 @@ class Gaussian(AdditiveStep):
             inverse=lambda loss: s * s * loss + 0.5,
             window=lambda low, high: (1 + low - 10.6 * s, 1 + high + 10.6 * s),
             scale=s,
+            strip=GaussianStrip(s),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -132,6 +134,36 @@ class Gaussian(AdditiveStep):
 
     def scaled(self, factor: int) -> Gaussian:
         return Gaussian(self.noise_multiplier / factor)
+
+
+@final
+class GaussianStrip(LinearStrip):
+    """P = N(1, s^2) against Q = N(0, s^2) at complex outcomes: |p(x + iy)| = p(x) e^{y^2/(2 s^2)}, Im L = y/s^2."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    @property
+    def reach(self) -> float:
+        return float("inf")
+
+    def turn(self, alpha: Array) -> Array:
+        return alpha / self.scale**2
+
+    def height(self, turn: float) -> float:
+        return turn * self.scale**2
+
+    def swell(self, alpha: Array) -> Array:
+        return np.asarray(0.5 * (alpha / self.scale) ** 2)
+
+    def below(self, x: float, tilt: float) -> float:
+        return self._log_mgf(tilt) + float(log_ndtr((x - 1.0 - tilt) / self.scale))
+
+    def above(self, x: float, tilt: float) -> float:
+        return self._log_mgf(tilt) + float(log_ndtr((1.0 + tilt - x) / self.scale))
+
+    def _log_mgf(self, tilt: float) -> float:
+        return tilt * (tilt + 1.0) / (2.0 * self.scale**2)
 
 
 NO_NOISE = Facts(log_p_only=0.0, log_q_only=0.0, min_loss=0.0, max_loss=0.0)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount._log import log_expm1_plus, log_sampled
 from dpaccount._quadrature import Density
+from dpaccount._strip import LinearStrip, Strip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.additive import AdditiveMixture, AdditiveStep
 from dpaccount.mechanisms.pure import PureDP
@@ -137,7 +138,8 @@ class PoissonSampled(Step):
         def inverse(value: float) -> float:
             return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
 
-        return Density(evaluate, inverse, window, inner.scale, inner.breaks)
+        strip = SampledStrip(inner, q) if isinstance(inner.strip, LinearStrip) else None
+        return Density(evaluate, inverse, window, inner.scale, inner.breaks, strip)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         """Remove direction: q E_v(P||Q) for v > 0, and 1 - e^eps otherwise."""
@@ -210,6 +212,43 @@ class PoissonSampled(Step):
                 "mechanism gives; use add-or-remove, and group privacy of size 2 for an exchange.",
             )
         return AdditiveMixture(self.step, ((0, 1.0 - q), (1, q)), ((0, 1.0 - q), (-1, q)), proved=False)
+
+
+@final
+class SampledStrip(Strip):
+    """p' e^{zL'} = q A^{1+z} with A = 1 - q + q e^L: at complex outcomes |A| <= A(x), |A| >= A(x) cos(turn/2), |arg A| <= turn.
+
+    log A rises by at most L does, which bounds the tails.
+    """
+
+    def __init__(self, inner: Density, probability: float) -> None:
+        assert isinstance(inner.strip, LinearStrip)
+        self.inner, self.loss, self.probability = inner.strip, inner.evaluate, probability
+
+    @property
+    def reach(self) -> float:
+        return self.inner.height(np.pi)
+
+    def growth(self, alpha: Array, tilt: float, rate: float) -> Array:
+        turn = self.inner.turn(alpha)
+        grown = self.inner.swell(alpha) + rate * turn
+        return grown if tilt >= -1.0 else grown + (1.0 + tilt) * np.log(np.cos(turn / 2))
+
+    def below(self, x: float, tilt: float) -> float:
+        power = 1.0 + tilt
+        at = self._log_a(x)[0] if power >= 0.0 else float(np.log1p(-self.probability))
+        return power * at + self.inner.below(x, -1.0)
+
+    def above(self, x: float, tilt: float) -> float:
+        power = 1.0 + tilt
+        log_a, loss = self._log_a(x)
+        if power < 0.0:
+            return power * log_a + self.inner.above(x, -1.0)
+        return power * (log_a - loss) + self.inner.above(x, tilt)
+
+    def _log_a(self, x: float) -> tuple[float, float]:
+        loss = float(self.loss(np.array(x))[0])
+        return float(log_sampled(loss, self.probability)), loss
 
 
 def _one_step(owner: PoissonSampled, pair: DominatingPair) -> Step:
