@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpaccount import _check
+from dpaccount._targets import Target, target_of
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.pair import Guarantee
-from dpaccount.results import Bounds, Calibration, Status
+from dpaccount.results import Calibration, NumericalFailure, Status
 
 WIDTH = 5e-10  # relative width of the final bracket
 FINEST = 4e-14  # the same where the curve itself is that sharp
@@ -82,113 +82,10 @@ def calibrate(
     if not callable(family):
         _check.refuse("calibrate", "family", "a callable of one number", family, "Pass e.g. lambda s: 10 * Gaussian(s).", TypeError)
     integer = _check.flag("calibrate", "integer", integer)
-    target = _target(epsilon, delta, false_positive_rate, false_negative_rate, advantage)
+    target = target_of(epsilon, delta, false_positive_rate, false_negative_rate, advantage)
     low, high = _range(bracket, integer)
     search = _Search(family, target, parse("calibrate", adjacency), method, integer, low, high)
     return search.run(bracket is None)
-
-
-@dataclass(frozen=True)
-class _Target:
-    """What must hold: `excess` <= 0, with `achieved` for the report."""
-
-    text: str
-    excess: Callable[[Any], tuple[float, float]]  # with the width of its own bracket
-    achieved: Callable[[Any], Bounds]
-    trivial: bool = False
-    missed: Callable[[Bounds], bool] = lambda _: False
-
-
-def _target(
-    epsilon: float | None, delta: float | None, alpha: float | None, beta: float | None, advantage: float | None
-) -> _Target:
-    given = [epsilon is not None or delta is not None, alpha is not None or beta is not None, advantage is not None]
-    if sum(given) != 1:
-        _check.refuse(
-            "calibrate", "epsilon", "one target: epsilon with delta, or false_positive_rate with false_negative_rate, or advantage",
-            [epsilon, delta, alpha, beta, advantage], kind=TypeError,
-        )
-    if given[0]:
-        return _privacy_target(epsilon, delta)
-    if given[1]:
-        return _error_target(alpha, beta)
-    a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
-    log_a = math.log(a) if a else -math.inf
-    return _Target(
-        f"advantage <= {a:g}", _gap(0.0, log_a), lambda p: p.delta(epsilon=0.0), a >= 1.0,
-        lambda found: bool(found.upper > a),
-    )
-
-
-def _privacy_target(epsilon: float | None, delta: float | None) -> _Target:
-    e = _check.real("calibrate", "epsilon", epsilon, low=0.0, hint="Give epsilon and delta together.")
-    d = _check.real("calibrate", "delta", delta, low=0.0, high=1.0, hint="Give epsilon and delta together.")
-    log_d = math.log(d) if d else -math.inf
-    return _Target(
-        f"epsilon <= {e:g} at delta = {d:g}",
-        _gap(e, log_d),
-        lambda p: p.epsilon(delta=d),
-        d >= 1.0,
-        lambda b: bool(b.upper > e),
-    )
-
-
-def _error_target(alpha: float | None, beta: float | None) -> _Target:
-    a = _check.real(
-        "calibrate", "false_positive_rate", alpha, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
-    )
-    b = _check.real(
-        "calibrate", "false_negative_rate", beta, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
-    )
-    if a + b > 1.0:
-        _check.refuse(
-            "calibrate", "false_negative_rate", f"at most 1 - false_positive_rate = {1 - a:g}", b,
-            "No mechanism does better than guessing.",
-        )
-    return _Target(
-        f"false negative rate >= {b:g} at false positive rate {a:g}",
-        _shortfall(a, b),
-        lambda p: p.trade_off(a),
-        b == 0.0,
-        lambda found: bool(found.lower < b),
-    )
-
-
-def _gap(epsilon: float, goal: float) -> Callable[[Any], tuple[float, float]]:
-    """log of the upper delta less the goal, and the width of its bracket; a contour starts where the last one lay."""
-    hint: list[Any] = [None]
-
-    def gap(profile: Any) -> tuple[float, float]:
-        if isinstance(profile, PrivacyProfile):
-            profile._evaluator.look_at(hint[0])
-            found = profile._evaluator.log_delta(epsilon, goal)
-            hint[0] = profile._evaluator.hint
-            value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
-        else:
-            delta = float(profile.delta(epsilon=epsilon))
-            value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
-        if goal == -math.inf:
-            return (-1.0 if value == -math.inf else 1.0), 0.0
-        return (value - goal if value > -math.inf else -1e3), width
-
-    return gap
-
-
-def _shortfall(alpha: float, beta: float) -> Callable[[Any], tuple[float, float]]:
-    """beta - f(alpha); the tangent point found for one value is the first guess for the next."""
-    hint = [math.nan]
-
-    def excess(profile: Any) -> tuple[float, float]:
-        function = profile.trade_off()
-        if isinstance(function, TradeOffFunction):
-            function.hint = hint[0]
-            found = function(alpha)
-            hint[0] = function.hint
-        else:
-            found = profile.trade_off(alpha)
-        return beta - float(found.lower), float(found.width)
-
-    return excess
 
 
 def _range(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
@@ -201,12 +98,19 @@ def _range(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, f
     return (max(1.0, math.ceil(low)), math.floor(high)) if integer else (low, high)
 
 
+class _OtherDirection(ArithmeticError):
+    """At `value` the direction that led the search is not the larger one."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
 @dataclass
 class _Search:
     """A bracketed search in log(value): `low` and `high` shrink to a feasible and an infeasible neighbour."""
 
     family: Callable[[Any], Any]
-    target: _Target
+    target: Target
     adjacency: Adjacency
     method: str
     integer: bool
@@ -217,7 +121,15 @@ class _Search:
     width: float = WIDTH
 
     def run(self, free: bool) -> Calibration:
-        start = self._start(free)
+        """Search with the direction that leads at the first value, and, should the other turn out larger, with both."""
+        try:
+            return self._run(self._start(free))
+        except _OtherDirection as other:
+            self.target.excess.whole = True
+            self.known.clear()
+            return self._run(other.value)
+
+    def _run(self, start: float) -> Calibration:
         rising = self._direction(start)
         edge = self.high if not rising else self.low  # the end of the range that is safest
         feasible, infeasible = self._enclose(start, rising)
@@ -284,8 +196,8 @@ class _Search:
         infeasible = start if feasible is None else None
         upward = (feasible is None) != rising  # move towards the missing one
         limit = self.high if upward else self.low
-        factor, here = 1.6, start
-        for _ in range(60):
+        factor, here = self._stride(start, upward), start
+        for attempt in range(60):
             if here == limit:
                 break
             there = here * factor if upward else here / factor
@@ -303,10 +215,22 @@ class _Search:
                 infeasible = there
             if feasible is not None and infeasible is not None:
                 break
-            here, factor = there, min(factor * factor, 1e3)
+            stride, grown = self._stride(there, upward), min(max(factor * factor, 1.6), 1e3)
+            here, factor = there, stride if attempt < 5 else max(stride, grown)
         if infeasible is None and not rising and not self.integer and self.low <= LOWEST and self.target.trivial:
             feasible = 0.0 if not math.isnan(self.excess(0.0)) and self.excess(0.0) <= 0 else feasible
         return feasible, infeasible
+
+    def _stride(self, start: float, upward: bool) -> float:
+        """The first step's factor: half as far again as the secant through the known points says."""
+        slopes = [
+            (f - self.known[start]) / math.log(v / start)
+            for v, f in self.known.items() if v > 0 and v != start and math.isfinite(f) and abs(f) < 900.0
+        ]
+        if not slopes or slopes[-1] == 0.0:
+            return 1.6
+        move = -1.5 * self.known[start] / slopes[-1] * (1 if upward else -1)
+        return math.exp(min(max(move, 1e-6), 3.0)) if move > 0.0 else 1.6
 
     def _last_taken(self, good: float, bad: float) -> float:
         """The value nearest to `bad` that the family takes: its own end (such as probability 1) is hit exactly."""
@@ -379,14 +303,28 @@ class _Search:
 
     def _report(self, value: float, infeasible: float | None, status: Status) -> Calibration:
         achieved = self.target.achieved(self.profile(value))
-        for k in range(6):  # asked anew, the answer must meet the target as well: its own error bar may stick out by an ulp
-            if infeasible is None or self.integer or not self.target.missed(achieved):
+        partial = not self.target.excess.whole
+        if partial and self.target.missed(achieved) and self._full_excess(value) > self.width:
+            raise _OtherDirection(value)
+        for k in range(16):  # asked anew, the answer must meet the target as well: its own error bar may stick out by an ulp
+            if not self.target.missed(achieved):
                 break
+            if infeasible is None or self.integer or k == 15:
+                raise NumericalFailure(
+                    f"`calibrate` cannot confirm {self.target.text} at {value:g}: asked there anew, it is {float(achieved):.12g}."
+                )
             value = value * (1 + (1.0 if value > infeasible else -1.0) * 4.0**k * 3e-12)
             achieved = self.target.achieved(self.profile(value))
         return Calibration(
             int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes
         )
+
+    def _full_excess(self, value: float) -> float:
+        self.target.excess.whole = True
+        try:
+            return self.target.excess(self.profile(value))[0]
+        finally:
+            self.target.excess.whole = False
 
     def _why(self, edge: float) -> str:
         best = min((v, k) for k, v in self.known.items() if not math.isnan(v))[1]

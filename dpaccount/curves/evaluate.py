@@ -27,19 +27,23 @@ class PairOption:
         self.sides = tuple(dict.fromkeys(pair.under(adjacency)))
         self.curves = [invert.DirectedCurve(side, method) for side in self.sides]
         self.proved = all(side.proved for side in self.sides)
+        self.lead: int | None = None  # the larger direction at the last epsilon where both were asked
+        self.guess: float | None = None
 
-    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
-        """The larger direction's bracket; its tail is the slope that a root finder needs."""
+    def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
+        """The larger direction's bracket; its tail is the slope that a root finder needs. With `lead` that direction alone."""
         found = []
-        for curve in self.curves:
+        for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
             curve.look_at(self.curves[0].nearby.hint)
             found.append(curve(epsilon, goal))
             if found[-1].lower > goal:
                 break  # one direction already exceeds the goal
-        lead = max(found, key=lambda a: a.estimate)
+        if lead is None and len(found) == len(self.curves):
+            self.lead = max(range(len(found)), key=lambda i: found[i].estimate)
+        top = max(found, key=lambda a: a.estimate)
         return LogDelta(
-            max(a.lower for a in found), lead.estimate, max(a.upper for a in found),
-            all(a.certified for a in found) and self.proved, lead.method, lead.condition, lead.log_tail,
+            max(a.lower for a in found), top.estimate, max(a.upper for a in found),
+            all(a.certified for a in found) and self.proved, top.method, top.condition, top.log_tail,
         )
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
@@ -55,7 +59,7 @@ class PairOption:
         ]
         lead = 0
         if roots[0] is None:
-            guess, hint = invert.guess_epsilon(self.sides[0], log_delta)
+            guess, hint = (self.guess, None) if self.guess else invert.guess_epsilon(self.sides[0], log_delta)
             self.curves[0].look_at(hint)
             roots[0] = invert.solve(self.curves[0], log_delta, guess)
         for i in range(1, len(self.sides)):
@@ -110,7 +114,7 @@ class RenyiOption:
     def rdp(self, order: Any) -> Any:
         return self.guarantee.rdp(order, self.adjacency)
 
-    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+    def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The conversion's value as upper bound; the lower bound is what every pair obeys, 1 - e^eps or 0."""
         floor = float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf
         found = renyi_log_delta(self.rdp, epsilon, self.conversion, self.guarantee.max_order, self.guarantee.first_order)
@@ -137,7 +141,7 @@ class CurveOption:
     def __init__(self, curve: Callable[[float], LogDelta]) -> None:
         self._curve = curve
 
-    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+    def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The function itself."""
         return self._curve(epsilon)
 
@@ -177,13 +181,21 @@ class Evaluator:
     @property
     def hint(self) -> Hint | None:
         """Where the last contour of the first pair option lay."""
-        return next((o.curves[0].nearby.hint for o in self.options if isinstance(o, PairOption)), None)
+        curves = [curve for o in self.options if isinstance(o, PairOption) for curve in o.curves]
+        return next((c.nearby.hint for c in curves if c.nearby.hint is not None), None)
 
-    def look_at(self, hint: Hint | None) -> None:
-        """Start the first contours where those of a similar guarantee lay."""
+    @property
+    def lead(self) -> int | None:
+        """The larger direction where it was last seen, if there is one option and it is a pair."""
+        (option, *others) = self.options
+        return None if others or not isinstance(option, PairOption) else option.lead
+
+    def look_at(self, hint: Hint | None, epsilon: float | None = None) -> None:
+        """Start the first contours, and the first search for an epsilon, where those of a similar guarantee ended."""
         for option in self.options:
             if isinstance(option, PairOption):
                 option.curves[0].look_at(hint)
+                option.guess = epsilon
 
     def through(self, curve: Callable[[float], LogDelta]) -> Evaluator:
         """The same guarantee seen through a function of epsilon alone."""
@@ -191,9 +203,12 @@ class Evaluator:
         other.__dict__["options"] = [CurveOption(curve)]
         return other
 
-    def log_delta(self, epsilon: float, goal: float = np.nan) -> LogDelta:
-        """The option with the least upper bound; with a `goal`, a looser bracket that excludes it will do."""
-        return min((option.log_delta(epsilon, goal) for option in self.options), key=lambda a: a.upper)
+    def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
+        """The option with the least upper bound; with a `goal`, a looser bracket that excludes it will do.
+
+        With the `lead` of an earlier call only that direction of a pair is asked: a lower bound of the whole.
+        """
+        return min((option.log_delta(epsilon, goal, lead) for option in self.options), key=lambda a: a.upper)
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         """The option with the least upper epsilon."""

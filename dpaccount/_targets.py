@@ -1,0 +1,129 @@
+"""What a calibration aims at: how far a guarantee misses the target, and what it achieves."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpaccount import _check
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.curves.trade_off import TradeOffFunction
+from dpaccount.engines.axis import Hint
+from dpaccount.results import Bounds
+
+
+class Excess(ABC):
+    """How far a guarantee misses a target (<= 0 meets it), with the width of its own bracket.
+
+    Unless `whole`, a value above 0 is proof, and one at or below 0 may have looked at the leading direction alone.
+    """
+
+    whole = True
+
+    @abstractmethod
+    def __call__(self, profile: Any) -> tuple[float, float]: ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must hold: `excess` <= 0, with `achieved` for the report, which `missed` judges."""
+
+    text: str
+    excess: Excess
+    achieved: Callable[[Any], Bounds]
+    trivial: bool
+    missed: Callable[[Bounds], bool]
+
+
+def target_of(
+    epsilon: float | None, delta: float | None, alpha: float | None, beta: float | None, advantage: float | None
+) -> Target:
+    """The one target that is given."""
+    given = [epsilon is not None or delta is not None, alpha is not None or beta is not None, advantage is not None]
+    if sum(given) != 1:
+        _check.refuse(
+            "calibrate", "epsilon", "one target: epsilon with delta, or false_positive_rate with false_negative_rate, or advantage",
+            [epsilon, delta, alpha, beta, advantage], kind=TypeError,
+        )
+    if given[0]:
+        return _privacy_target(epsilon, delta)
+    if given[1]:
+        return _error_target(alpha, beta)
+    a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
+    excess = _Gap(0.0, math.log(a) if a else -math.inf)
+    return Target(f"advantage <= {a:g}", excess, lambda p: p.delta(epsilon=0.0), a >= 1.0, lambda found: bool(found.upper > a))
+
+
+def _privacy_target(epsilon: float | None, delta: float | None) -> Target:
+    e = _check.real("calibrate", "epsilon", epsilon, low=0.0, hint="Give epsilon and delta together.")
+    d = _check.real("calibrate", "delta", delta, low=0.0, high=1.0, hint="Give epsilon and delta together.")
+    excess = _Gap(e, math.log(d) if d else -math.inf)
+
+    def achieved(profile: Any) -> Bounds:
+        if isinstance(profile, PrivacyProfile):
+            profile._evaluator.look_at(excess.hint, e)
+        return profile.epsilon(delta=d)  # type: ignore[no-any-return]
+
+    return Target(f"epsilon <= {e:g} at delta = {d:g}", excess, achieved, d >= 1.0, lambda b: bool(b.upper > e))
+
+
+def _error_target(alpha: float | None, beta: float | None) -> Target:
+    a = _check.real(
+        "calibrate", "false_positive_rate", alpha, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
+    )
+    b = _check.real(
+        "calibrate", "false_negative_rate", beta, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
+    )
+    if a + b > 1.0:
+        _check.refuse(
+            "calibrate", "false_negative_rate", f"at most 1 - false_positive_rate = {1 - a:g}", b,
+            "No mechanism does better than guessing.",
+        )
+    return Target(
+        f"false negative rate >= {b:g} at false positive rate {a:g}",
+        _Shortfall(a, b), lambda p: p.trade_off(a), b == 0.0, lambda found: bool(found.lower < b),
+    )
+
+
+class _Gap(Excess):
+    """log of the upper delta less the goal; a contour starts where the last one lay."""
+
+    def __init__(self, epsilon: float, goal: float) -> None:
+        self.epsilon, self.goal, self.whole = epsilon, goal, False
+        self.hint: Hint | None = None
+        self.lead: int | None = None
+
+    def __call__(self, profile: Any) -> tuple[float, float]:
+        if isinstance(profile, PrivacyProfile):
+            evaluator = profile._evaluator
+            evaluator.look_at(self.hint)
+            found = evaluator.log_delta(self.epsilon, self.goal, None if self.whole else self.lead)
+            self.hint, self.lead = evaluator.hint, evaluator.lead
+            value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
+        else:
+            delta = float(profile.delta(epsilon=self.epsilon))
+            value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
+        if self.goal == -math.inf:
+            return (-1.0 if value == -math.inf else 1.0), 0.0
+        return (value - self.goal if value > -math.inf else -1e3), width
+
+
+class _Shortfall(Excess):
+    """beta - f(alpha); the tangent point found for one value is the first guess for the next."""
+
+    def __init__(self, alpha: float, beta: float) -> None:
+        self.alpha, self.beta = alpha, beta
+        self.hint = math.nan
+
+    def __call__(self, profile: Any) -> tuple[float, float]:
+        function = profile.trade_off()
+        if isinstance(function, TradeOffFunction):
+            function.hint = self.hint
+            found = function(self.alpha)
+            self.hint = function.hint
+        else:
+            found = profile.trade_off(self.alpha)
+        return self.beta - float(found.lower), float(found.width)
