@@ -46,15 +46,15 @@ class Density(NamedTuple):
 class Nodes(NamedTuple):
     """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative to E[e^{Re z L}].
 
-    The first `atoms` of them are atoms of the loss, the rest stand for its density. `proved` says whether the error
-    is a bound (rounding of the nodes apart) or an estimate.
+    The first `atoms` of them are atoms of the loss, the rest stand for its density. With `rounding`, what the losses may
+    be off by absolutely and the masses relatively, the error is a bound; without it, an estimate.
     """
 
     loss: Array
     log_p: Array
     error: float
     atoms: int = 0
-    proved: bool = False
+    rounding: tuple[Array, Array] | None = None
 
 
 class TooManyNodes(ArithmeticError):
@@ -74,7 +74,7 @@ def density_nodes(
     if density.strip is not None and left <= low and high <= right:
         found = trapezoid(density.evaluate, density.strip, density.scale, (low, high), tilts, rate, MAX_NODES)
         if found is not None:
-            return Nodes(*found, proved=True)
+            return Nodes(*found[:3], rounding=found[3])
     low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))
     inner = tuple(b for b in density.breaks if low < b < high)
     if hard or inner or density.breaks:

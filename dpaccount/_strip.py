@@ -7,6 +7,7 @@ What is left out on either side of the window is bounded by `below` and `above`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import final
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+ULP = 2.3e-16
 GOAL = 46.0  # both errors are kept below e^-46 = 1e-20 of the sum, so that 10^9 steps lose nothing
 
 
@@ -37,6 +39,23 @@ class Strip(ABC):
     @abstractmethod
     def above(self, x: float, tilt: float) -> float:
         """The same right of x."""
+
+    @abstractmethod
+    def slope(self, x: Array, loss: Array) -> Array:
+        """|dL/dx| > 0."""
+
+    @abstractmethod
+    def antimodes(self, tilt: float) -> list[float]:
+        """Where the density of L under the tilted law, p e^{tilt L}/|dL/dx|, may have a local minimum."""
+
+    @abstractmethod
+    def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
+        """What `evaluate` may be off by in doubles at an x rounded itself: L absolutely, and p relatively."""
+
+    @property
+    def gaussian_loss(self) -> float | None:
+        """The variance of L if it is Gaussian under every tilt."""
+        return None
 
 
 class LinearStrip(Strip):
@@ -78,6 +97,20 @@ class FlippedStrip(Strip):
     def above(self, x: float, tilt: float) -> float:
         return self.inner.below(-x, -1.0 - tilt)
 
+    def slope(self, x: Array, loss: Array) -> Array:
+        return self.inner.slope(-x, -loss)
+
+    def antimodes(self, tilt: float) -> list[float]:
+        return [-x for x in self.inner.antimodes(-1.0 - tilt)]
+
+    def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
+        off, part = self.inner.rounding(-x, -loss)
+        return off, part + off + ULP * np.abs(loss)
+
+    @property
+    def gaussian_loss(self) -> float | None:
+        return self.inner.gaussian_loss
+
 
 def spacing(strip: Strip, scale: float, tilts: tuple[float, float], rate: float) -> tuple[float, float]:
     """The widest spacing whose error bound is e^-GOAL, and the log of that bound."""
@@ -99,23 +132,25 @@ def trapezoid(
     tilts: tuple[float, float],
     rate: float,
     most: int,
-) -> tuple[Array, Array, float] | None:
-    """(loss, log weight, proved relative error) of a rule for the whole line; None if it takes more than `most` nodes.
+) -> tuple[Array, Array, float, tuple[Array, Array]] | None:
+    """(loss, log weight, proved relative error, rounding of both) of a rule for the whole line; None if it takes more than `most` nodes.
 
     A left tail's share of the tilted mass falls with the tilt and a right tail's rises, so the ends of the range decide.
     """
     low, high = window
     step, log_error = spacing(strip, scale, tilts, rate)
     for _ in range(12):
-        count = int((high - low) / step) + 2
+        count = int((high - low) / step) + 3
         if count > most:
             return None
-        loss, log_w = evaluate(np.asarray(low + step * np.arange(count), dtype=np.float64))
+        x = step * (math.floor(low / step) + np.arange(count, dtype=np.float64))  # rounded by half an ulp of x each
+        loss, log_w = evaluate(x)
         log_w = log_w + np.log(step)
-        left = strip.below(low, tilts[0]) - _log_sum(log_w + tilts[0] * loss)
-        right = strip.above(low + step * (count - 1), tilts[1]) - _log_sum(log_w + tilts[1] * loss)
+        left = strip.below(float(x[0]), tilts[0]) - _log_sum(log_w + tilts[0] * loss)
+        right = strip.above(float(x[-1]), tilts[1]) - _log_sum(log_w + tilts[1] * loss)
         if left <= -GOAL and right <= -GOAL:
-            return loss, log_w, float(np.exp(log_error) + np.exp(left) + np.exp(right))
+            error = float(np.exp(log_error) + np.exp(left) + np.exp(right))
+            return loss, log_w, error, strip.rounding(x, loss)
         low -= 0.1 * (high - low) * (left > -GOAL)
         high += 0.1 * (high - low) * (right > -GOAL)
     return None

@@ -211,12 +211,19 @@ class Step(DominatingPair):
         loss, log_p = loss[keep], log_p[keep]
         density = self.density()
         if density is None:
-            return Nodes(loss, log_p, 0.0, loss.size, True)
+            return Nodes(loss, log_p, 0.0, loss.size, _atom_rounding(loss, log_p))
         smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size, smooth.proved)
+        own, rest = _atom_rounding(loss, log_p), smooth.rounding
+        rounding = None if rest is None else (np.concatenate([own[0], rest[0]]), np.concatenate([own[1], rest[1]]))
+        return Nodes(*both, smooth.error, loss.size, rounding)
+
+
+def _atom_rounding(loss: Array, log_p: Array) -> tuple[Array, Array]:
+    """Atoms are stated to a few ulps of their loss and of their logarithm."""
+    return 1e-15 * np.abs(loss), 1e-15 * (1.0 + np.abs(log_p))
 
 
 def quadrature_log_mgf(step: Step, z: Any) -> Any:

@@ -32,7 +32,7 @@ class PairOption:
 
     def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The larger direction's bracket; its tail is the slope that a root finder needs. With `lead` that direction alone."""
-        found = []
+        found: list[LogDelta] = []
         for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
             curve.look_at(self.curves[0].nearby.hint)
             found.append(curve(epsilon, goal))
@@ -40,6 +40,17 @@ class PairOption:
                 break  # one direction already exceeds the goal
         if lead is None and len(found) == len(self.curves):
             self.lead = max(range(len(found)), key=lambda i: found[i].estimate)
+        return self._larger(found)
+
+    def fresh(self, epsilon: float) -> LogDelta:
+        """The larger direction's bracket, whatever was asked before."""
+        found, hint = [], None
+        for curve in self.curves:
+            answer, hint = curve.fresh(epsilon, hint)
+            found.append(answer)
+        return self._larger(found)
+
+    def _larger(self, found: list[LogDelta]) -> LogDelta:
         top = max(found, key=lambda a: a.estimate)
         return LogDelta(
             max(a.lower for a in found), top.estimate, max(a.upper for a in found),
@@ -209,6 +220,11 @@ class Evaluator:
         With the `lead` of an earlier call only that direction of a pair is asked: a lower bound of the whole.
         """
         return min((option.log_delta(epsilon, goal, lead) for option in self.options), key=lambda a: a.upper)
+
+    def fresh(self, epsilon: float) -> LogDelta:
+        """`log_delta` whose digits do not depend on what was asked before."""
+        found = (o.fresh(epsilon) if isinstance(o, PairOption) else o.log_delta(epsilon) for o in self.options)
+        return min(found, key=lambda a: a.upper)
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         """The option with the least upper epsilon."""

@@ -113,17 +113,17 @@ class PrivacyProfile:
 
     def _log_deltas(self, name: str, epsilon: Any) -> tuple[tuple[Any, Any, Any], list[LogDelta]]:
         values = _check.reals(f"PrivacyProfile.{name}", "epsilon", epsilon, infinite=True)
-        answers = [self._log_delta(float(e)) for e in values.ravel()]
+        answers = [self._log_delta(float(e), fresh=True) for e in values.ravel()]
         shaped = tuple(np.array([a[i] for a in answers]).reshape(values.shape)[()] for i in range(3))
         return shaped, answers  # type: ignore[return-value]
 
-    def _log_delta(self, epsilon: float) -> LogDelta:
+    def _log_delta(self, epsilon: float, fresh: bool = False) -> LogDelta:
         if epsilon == -np.inf:
             return LogDelta(0.0, 0.0, 0.0, True, "closed")
         if epsilon == np.inf:
             mass = self._evaluator.log_p_only
             return LogDelta(mass, mass, mass, True, "closed")
-        return self._evaluator.log_delta(epsilon)
+        return self._evaluator.fresh(epsilon) if fresh else self._evaluator.log_delta(epsilon)
 
     def _bounds(self, lower: Any, middle: Any, upper: Any, answers: list[LogDelta]) -> Bounds:
         methods = list(dict.fromkeys(a.method for a in answers))

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
-from dpaccount.pair import DominatingPair
+from dpaccount.pair import DominatingPair, Step
 
 Array = npt.NDArray[np.float64]
 ULP = 2.3e-16
+SUM = 3e-15  # numpy adds in blocks of 128 with 8 accumulators, then pairwise: 19 + log2(n/128) roundings of 1.1e-16
 
 
 class CannotVouch(ArithmeticError):
@@ -31,18 +32,28 @@ class Hint(NamedTuple):
 class Term:
     """One distinct step: count, normalised nodes with a weight, and the log of its mass below the cut."""
 
+    step: Step
+    cut: float
     count: int
     loss: Array
     weight: Array
     log_mass: float
     error: float
     atoms: int
+    rounding: tuple[Array, Array] | None
 
     def __post_init__(self) -> None:
         self.mean = float(self.weight @ self.loss)
         moved = self.loss - self.mean
         self.moments = np.stack([self.weight, self.weight * moved, self.weight * moved * moved])
         self.variance = float(self.moments[2].sum())
+
+    def phase_errors(self, tilted: Array, c: float) -> tuple[float, float]:
+        """(root mean square of the relative errors of the tilted masses and of a sum over them, mean error of the loss)."""
+        assert self.rounding is not None
+        off, part = self.rounding
+        relative = part + abs(c) * (off + ULP * np.abs(self.loss)) + 2 * SUM + 10 * ULP
+        return math.sqrt(float(tilted @ (relative * relative))), float(tilted @ (off + 2 * ULP * np.abs(self.loss)))
 
 
 class Axis:
@@ -57,8 +68,11 @@ class Axis:
                 raise CannotVouch("no mass below the cut")
             below = float(step.tails(np.array(cut)).p_below) if cut < np.inf else float(log1m_exp(step.facts.log_p_only))
             weight = np.exp(nodes.log_p - log_total(nodes.log_p))
-            self.terms.append(Term(count, nodes.loss, weight, below, nodes.error, nodes.atoms))
+            self.terms.append(
+                Term(step, cut, count, nodes.loss, weight, below, nodes.error, nodes.atoms, nodes.rounding)
+            )
         self.log_mass = sum(t.count * t.log_mass for t in self.terms)
+        self.proved = all(t.rounding is not None for t in self.terms)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
@@ -77,13 +91,25 @@ class Axis:
             variance += t.count * max((t.variance + square) / mass - shift * shift, 0.0)
         return k, mean, variance
 
+    def log_mgf(self, c: float) -> float:
+        """K(c) - K(0), summed as `rounding` expects."""
+        return sum(t.count * math.log1p(float((t.weight * np.expm1(c * t.loss)).sum())) for t in self.terms)
+
     def rounding(self, c: float) -> float:
-        """Estimated absolute error of K(c) - K(0)."""
+        """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
         total = 0.0
         for t in self.terms:
-            moved = float(t.weight @ np.abs(np.expm1(c * t.loss)))
-            total += t.count * (16 * ULP + t.error) * min(moved, 4.0)
-        return total
+            growth = np.expm1(c * t.loss)
+            if t.rounding is None:
+                total += t.count * (16 * ULP + t.error) * min(float(t.weight @ np.abs(growth)), 4.0)
+                continue
+            off, part = t.rounding
+            mass = 1.0 + float(t.weight @ growth)
+            moved = float(t.weight @ ((part + 2 * SUM + 8 * ULP) * np.abs(growth))) + abs(c) * float(
+                t.weight @ ((off + ULP * np.abs(t.loss)) * (1.0 + growth))
+            )
+            total += t.count * ((moved + 2 * t.error) / mass + 2 * t.error + 4 * ULP * abs(math.log(mass)))
+        return 1.1 * total
 
 
 def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
@@ -92,7 +118,7 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None =
         high = 1.6 * hint.tilt
         axis = Axis(pair, 0.0, high, hint.rate, cut)
         if _rises(axis, epsilon, high):
-            return axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt), False
+            return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt), cut), False
     axis = Axis(pair, 0.0, 0.0, 0.0, cut)
     _, mean, variance = axis.cumulants(0.0)
     if not variance > 0.0:
@@ -107,13 +133,20 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None =
     for _ in range(30):
         axis = Axis(pair, 0.0, high, rate, cut)
         if _rises(axis, epsilon, high):
-            return axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high), False
+            return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high), cut), False
         high, rate = 1.9 * high, 0.0
         if high > 1e7:
             break
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 
 
+def _roomy(pair: DominatingPair, axis: Axis, c: float, cut: float) -> tuple[Axis, float]:
+    """Nodes that serve a little beyond the saddle point, where Chernoff's bounds are taken."""
+    needed = c + ROOM / math.sqrt(axis.cumulants(c)[2])
+    return axis if axis.high >= needed else Axis(pair, 0.0, needed, axis.rate, cut), c
+
+
+ROOM = 1.0  # in units of 1/spread
 RATE = 16.0  # times 1/spread: what most contours need of their nodes, so that they are built once
 
 

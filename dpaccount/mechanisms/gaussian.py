@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta
 from dpaccount._quadrature import Density
-from dpaccount._strip import LinearStrip
+from dpaccount._strip import ULP, LinearStrip
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
 from dpaccount.pair import DominatingPair, Facts, Step, Tails
@@ -161,6 +161,20 @@ class GaussianStrip(LinearStrip):
 
     def above(self, x: float, tilt: float) -> float:
         return self._log_mgf(tilt) + float(log_ndtr((1.0 + tilt - x) / self.scale))
+
+    def slope(self, x: Array, loss: Array) -> Array:
+        return np.full(x.shape, self.scale**-2.0)
+
+    def antimodes(self, tilt: float) -> list[float]:
+        return []
+
+    def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
+        size, own = (np.abs(x) + 0.5) / self.scale, np.abs(x - 1.0) / self.scale
+        return 2 * ULP * size / self.scale, ULP * (8.0 + 4 * abs(np.log(self.scale)) + 2.25 * own * own + 0.5 * own * size)
+
+    @property
+    def gaussian_loss(self) -> float | None:
+        return float(self.scale**-2.0)
 
     def _log_mgf(self, tilt: float) -> float:
         return tilt * (tilt + 1.0) / (2.0 * self.scale**2)

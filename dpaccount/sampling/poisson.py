@@ -8,11 +8,12 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from dpaccount import _check
 from dpaccount._log import log_expm1_plus, log_sampled
 from dpaccount._quadrature import Density
-from dpaccount._strip import LinearStrip, Strip
+from dpaccount._strip import ULP, LinearStrip, Strip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.additive import AdditiveMixture, AdditiveStep
 from dpaccount.mechanisms.pure import PureDP
@@ -245,6 +246,41 @@ class SampledStrip(Strip):
         if power < 0.0:
             return power * log_a + self.inner.above(x, -1.0)
         return power * (log_a - loss) + self.inner.above(x, tilt)
+
+    def slope(self, x: Array, loss: Array) -> Array:
+        inner = self.inner_loss(x)
+        return np.asarray(self.probability * np.exp(inner - loss) * self.inner.slope(x, inner))
+
+    def antimodes(self, tilt: float) -> list[float]:
+        """The density has its extremes where x + 1 = (tilt + 2) w(x), w = q e^L/A, for a loss (x - 1/2)/s^2: at most three."""
+        spread = float(1.0 / self.inner.slope(np.zeros(1), np.zeros(1))[0])
+        steep = tilt + 2.0
+        if steep <= 4.0 * spread:
+            return []
+        root = float(np.sqrt(1.0 - 4.0 * spread / steep))
+        odds = float(np.log1p(-self.probability) - np.log(self.probability))
+        turns = [0.5 + spread * (odds + float(np.log((1.0 + r) / (1.0 - r)))) for r in (-root, root)]
+
+        def gap(x: float) -> float:
+            return x + 1.0 - steep * float(expit((x - 0.5) / spread - odds))
+
+        low, high = turns
+        if not (np.isfinite(low) and np.isfinite(high) and gap(low) > 0.0 > gap(high)):
+            return []
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if gap(middle) > 0.0 else (low, middle)
+        return [(low + high) / 2]
+
+    def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
+        inner = self.inner_loss(x)
+        off, part = self.inner.rounding(x, inner)
+        share = np.minimum(self.probability * np.exp(np.minimum(inner - loss, 700.0)), 1.0)
+        own = share * (off + 2 * ULP * np.abs(inner)) + 4 * ULP * np.abs(loss)
+        return own, part + off + own + ULP * (np.abs(inner) + np.abs(loss))
+
+    def inner_loss(self, x: Array) -> Array:
+        return self.loss(x)[0]
 
     def _log_a(self, x: float) -> tuple[float, float]:
         loss = float(self.loss(np.array(x))[0])

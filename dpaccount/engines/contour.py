@@ -1,0 +1,250 @@
+"""One vertical line through the saddle point, and every error of the trapezoid rule on it.
+
+With F(z) = K(z) - eps z - log z - log(z+1) the sum is off by
+- aliasing, sum over k != 0 of e^{ckP} g(eps + kP) with P = 2 pi/h (Poisson summation), which is positive and bounded by
+  Chernoff: right by e^{K(d) - d eps} kappa(d) e^{-P (d-c)} for any d > c, kappa = d^d/(1+d)^{1+d}, left by e^{-cP};
+- truncation at S, at most e^{F} beta(S)/(pi S) with beta the bound of `decay`;
+- the nodes of K (`_strip`), and rounding: of losses and masses, of sums, exponents and logarithms.
+Where a step does not state what this needs, truncation and nodes are estimated and the contour is not `proved`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
+from dpaccount.engines.decay import proved_reach
+from dpaccount.engines.jump import Jump, Margin, split
+from dpaccount.pair import DominatingPair
+
+Array = npt.NDArray[np.float64]
+AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
+MAX_LINE = 6000
+
+
+class Reading(NamedTuple):
+    """log delta at one epsilon, its relative error, by how much it may be too high besides, the condition number,
+    and log of e^eps Q[L > eps]."""
+
+    log_delta: float
+    error: float
+    excess: float
+    condition: float
+    log_tail: float
+
+
+class Contour:
+    """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
+
+    def __init__(
+        self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, certify: bool = True
+    ) -> None:
+        self.epsilon, self.hint, self.proved = epsilon, hint, False
+        self._last: tuple[float, Reading] | None = None
+        self.jump: Jump = split(pair, epsilon, margin)
+        try:
+            self._build(pair, certify and margin.bounded)
+        except TooManyNodes as error:
+            raise CannotVouch(str(error)) from error
+
+    def _build(self, pair: DominatingPair, certify: bool) -> None:
+        eps, cut = self.epsilon, self.jump.cut
+        axis, c, middle = saddle(pair, eps, cut, self.hint)
+        k, _, variance = axis.cumulants(c)
+        spread = math.sqrt(variance)
+        if not spread > 0.0:
+            raise CannotVouch("the privacy loss is constant below the cut")
+        log_scale = axis.log_mass + k - c * eps
+        # size of the integral by the saddle-point approximation
+        bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
+        rough = log_scale - math.log(abs(c * (c + 1))) - 0.5 * math.log(2 * math.pi * bend)
+        if middle and rough - axis.log_mass < -745.0:
+            self._mass_only(axis)
+            return
+        self.alias: _Alias | None = _Alias(axis, c, eps, rough, middle, spread)
+        step = 2 * math.pi / self.alias.period
+        tail, count = math.nan, 0
+        if certify and axis.proved:
+            found = proved_reach(axis, c, spread, log_scale - rough + AIM)
+            if found is not None and found[0] < MAX_LINE * step:
+                finer = axis if found[0] <= axis.rate else Axis(pair, min(c, 0.0), max(c, 0.0), 1.01 * found[0], cut)
+                if finer.proved:
+                    axis, tail, self.proved = finer, found[1], True
+                    count = math.ceil(found[0] / step)
+        if not self.proved:
+            axis, reach = _reach(pair, axis, c, spread, cut)
+            count = math.ceil(reach / step) + 1
+            if count > MAX_LINE:
+                raise CannotVouch(f"the line needs {count} nodes")
+        k = axis.log_mgf(c)  # from the finer nodes
+        s = step * np.arange(count + 1)
+        log_phi, slip = _phi(axis, c, np.asarray(s, dtype=np.float64))
+        size = np.exp(np.real(log_phi)) / np.abs((c + 1j * s) * (c + 1 + 1j * s))
+        self.c, self.s, self.step, self.middle = c, s, step, middle
+        self.log_scale = axis.log_mass + k - c * eps
+        self.log_phi, self.size, self.log_mass = log_phi, size, axis.log_mass
+        self.hint = Hint(c, axis.rate)
+        ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
+        line = axis.rounding(c) + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
+        grown = np.where(slip < 0.3, size * np.expm1(np.minimum(slip, 0.3)), np.exp(np.minimum(slip, 700.0)) * size)
+        # exponents of that size are rounded, and so is their sum
+        self.slip = ends + float(grown.sum()) + (line + count * ULP) * float(size.sum()) + 4 * ULP * float(size @ np.abs(log_phi))
+
+    def reaches(self, epsilon: float) -> bool:
+        """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and never above a cut."""
+        shift = epsilon - self.epsilon
+        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= 0.0 or self.jump.cut == np.inf)
+
+    def _mass_only(self, axis: Axis) -> None:
+        self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
+        self.log_phi, self.size, self.alias = np.full(1, -np.inf + 0j), np.zeros(1), None
+        self.log_scale, self.log_mass, self.slip = -np.inf, axis.log_mass, 0.0
+
+    def at(self, epsilon: float) -> Reading:
+        """What the contour says at an epsilon near its own; raises `CannotVouch`."""
+        if self._last is None or self._last[0] != epsilon:
+            self._last = epsilon, self._at(epsilon)
+        return self._last[1]
+
+    def _at(self, epsilon: float) -> Reading:
+        z = self.c + 1j * self.s
+        wave = np.exp(self.log_phi - 1j * self.s * epsilon)
+        wave[0] /= 2
+        scale = self.step / math.pi
+        log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
+        value = scale * float(np.real(wave @ (1 / (z * (z + 1)))))
+        slope = scale * float(np.real(wave @ (1 / (z + 1))))
+        absolute = scale * (self.slip + 2 * ULP * float(self.size.sum()) * (1 + float(np.abs(self.s[-1] * epsilon))))
+        log_jump, log_jump_error = self.jump.log_part(epsilon)
+        parts = [log_jump, log_scale + _log(abs(value))]
+        signs = [1.0, 1.0 if value > 0 else -1.0]
+        if self.middle:
+            parts.append(self.log_mass)
+            signs.append(1.0)
+        top = max(parts)
+        total = sum(sign * math.exp(p - top) for p, sign in zip(parts, signs, strict=True))
+        error = math.exp(log_scale - top) * absolute
+        error += math.exp(log_jump_error - top) + math.exp(min(self.jump.log_slack - top, 0.0))
+        excess = 0.0 if self.alias is None else math.exp(min(self.alias.log_bound(epsilon) - top, 0.0))
+        if self.middle:  # the integral is subtracted, so aliasing takes too much away
+            error += excess + ULP * (4 + abs(self.log_mass))
+            excess = 0.0
+        if not total > 0.0 or not error + excess < total:
+            raise CannotVouch("the digits cancel")
+        condition = math.exp(log_scale - top) * scale * float(self.size.sum()) / total
+        log_tail = top + _log(math.exp(log_scale - top) * slope + math.exp(min(epsilon + self.jump.log_q - top, 700.0)))
+        return Reading(top + math.log(total), error / total, excess / total, max(condition, 1.0), log_tail)
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
+
+
+def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Array]:
+    """log E[e^{(c+is)L}]/E[e^{cL}] of the composition, and the error of the logarithm at every s.
+
+    phi - 1 = sum p (-2 sin^2(sL/2) + i sin sL), so that by Cauchy-Schwarz relative errors r of its terms cost at most
+    (sum p r^2)^{1/2} (-2 Re(phi - 1))^{1/2}. A step's error is a bound if its nodes are proved, else an estimate.
+    """
+    log_phi = np.zeros(s.shape, dtype=complex)
+    slip = np.zeros(s.shape)
+    for t in axis.terms:
+        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
+        tilted = tilted / tilted.sum()
+        tan = np.tan(np.multiply.outer(s / 2, t.loss))  # sin^2 and sin cos from one fast function
+        shrink = tan / (1.0 + tan * tan)
+        shrink *= tilted
+        real, imag = -2 * (shrink * tan).sum(axis=-1), 2 * shrink.sum(axis=-1)  # not by BLAS: see SUM
+        # numpy's complex log1p loses the relative accuracy of the modulus
+        change = 2 * real + real * real + imag * imag
+        with np.errstate(divide="ignore"):
+            log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
+        log_phi.real += t.count * np.maximum(log_size, -800.0)
+        log_phi.imag += t.count * np.arctan2(imag, 1 + real)
+        wave = np.sqrt(-2 * real)
+        if t.rounding is None:
+            slip += t.count * (8 * ULP + t.error) * wave
+            continue
+        part, off = t.phase_errors(tilted, c)
+        error = part * wave + s * off + 2 * t.error
+        size = np.exp(np.maximum(log_size, -800.0))
+        # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
+        ratio = error / size
+        slip += t.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+    return log_phi, slip
+
+
+def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
+    """log |phi|, with the atoms of the loss taken as if all in phase: they return again and again, densities do not."""
+    total = np.zeros(s.shape)
+    for t in axis.terms:
+        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
+        tilted = tilted / tilted.sum()
+        smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
+        with np.errstate(divide="ignore"):
+            total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
+    return total
+
+
+def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float) -> tuple[Axis, float]:
+    """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
+    start = math.sqrt(2 * AIM) / spread
+    base = math.log(abs(c * (c + 1)))
+    for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
+        points = start * widen * _PROBES
+        if axis.rate < points[-1]:
+            axis = Axis(pair, min(c, 0.0), max(c, 0.0), float(points[-1]), cut)
+        fall = _log_modulus(axis, c, points) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
+        fallen = fall < -AIM
+        for i in range(points.size - 2):
+            if fallen[i:].all():
+                return axis, float(points[i])
+    raise CannotVouch("the characteristic function does not decay: too few samples, or atoms")
+
+
+_PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
+
+
+class _Alias:
+    """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and a bound on it at any epsilon."""
+
+    def __init__(self, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float) -> None:
+        goal = rough - AIM
+        self.c, self.middle, self.log_mass = c, middle, axis.log_mass
+        if middle:
+            self.period = max(-goal / abs(c), (epsilon - goal) / (1 + c), 8.0 * spread)
+            return
+        self.period, self.tilt = math.inf, 0.0
+        for width in (0.5, 1.0, 2.0, 4.0):
+            d = c + width / spread
+            if d > axis.high:
+                break  # nodes are made for tilts up to axis.high
+            k, _, _ = axis.cumulants(d)
+            bound = axis.log_mass + k + d * math.log(d) - (1 + d) * math.log1p(d)
+            period = (bound - d * epsilon - goal) / (d - c)
+            if period < self.period:
+                self.period, self.tilt = period, d
+        if not math.isfinite(self.period):
+            raise CannotVouch("no tilt bounds the aliasing")
+        d = self.tilt
+        self.log_far = axis.log_mass + axis.log_mgf(d) + axis.rounding(d) + d * math.log(d) - (1 + d) * math.log1p(d)
+        self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
+
+    def log_bound(self, epsilon: float) -> float:
+        """log of what all aliases add up to."""
+        if self.middle:
+            near, far = _series(-abs(self.c) * self.period), epsilon + _series(-(1 + self.c) * self.period)
+            return float(np.logaddexp(near, far))
+        far = -self.period * (self.tilt - self.c)
+        right = self.log_far - self.tilt * epsilon + _series(far)
+        return float(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
+
+
+def _series(log_ratio: float) -> float:
+    """log of r + r^2 + ... for r = e^log_ratio."""
+    return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf
