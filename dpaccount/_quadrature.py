@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._strip import Strip, trapezoid
+from dpaccount._strip import Rounding, Strip, trapezoid
 
 Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
@@ -46,15 +46,15 @@ class Density(NamedTuple):
 class Nodes(NamedTuple):
     """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative to E[e^{Re z L}].
 
-    The first `atoms` of them are atoms of the loss, the rest stand for its density. With `rounding`, what the losses may
-    be off by absolutely and the masses relatively, the error is a bound; without it, an estimate.
+    The first `atoms` of them are atoms of the loss, the rest stand for its density. With `rounding` the error is a
+    bound, and rounding comes on top; without it, it is an estimate.
     """
 
     loss: Array
     log_p: Array
     error: float
     atoms: int = 0
-    rounding: tuple[Array, Array] | None = None
+    rounding: Rounding | None = None
 
 
 class TooManyNodes(ArithmeticError):

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Rounding = Callable[[], tuple[Array, Array]]  # what losses may be off by absolutely and masses relatively
 ULP = 2.3e-16
 GOAL = 46.0  # both errors are kept below e^-46 = 1e-20 of the sum, so that 10^9 steps lose nothing
 
@@ -132,8 +134,8 @@ def trapezoid(
     tilts: tuple[float, float],
     rate: float,
     most: int,
-) -> tuple[Array, Array, float, tuple[Array, Array]] | None:
-    """(loss, log weight, proved relative error, rounding of both) of a rule for the whole line; None if it takes more than `most` nodes.
+) -> tuple[Array, Array, float, Rounding] | None:
+    """(loss, log weight, proved relative error, rounding on demand) of a rule for the whole line; None beyond `most` nodes.
 
     A left tail's share of the tilted mass falls with the tilt and a right tail's rises, so the ends of the range decide.
     """
@@ -150,7 +152,7 @@ def trapezoid(
         right = strip.above(float(x[-1]), tilts[1]) - _log_sum(log_w + tilts[1] * loss)
         if left <= -GOAL and right <= -GOAL:
             error = float(np.exp(log_error) + np.exp(left) + np.exp(right))
-            return loss, log_w, error, strip.rounding(x, loss)
+            return loss, log_w, error, partial(strip.rounding, x, loss)
         low -= 0.1 * (high - low) * (left > -GOAL)
         high += 0.1 * (high - low) * (right > -GOAL)
     return None

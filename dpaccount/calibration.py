@@ -119,6 +119,7 @@ class _Search:
     known: dict[float, float] = field(default_factory=dict)
     refusal: ValueError | None = None
     width: float = WIDTH
+    last: tuple[float, Any] = (math.nan, None)  # the last feasible value with its profile, whose contours are reused
 
     def run(self, free: bool) -> Calibration:
         """Search with the direction that leads at the first value, and, should the other turn out larger, with both."""
@@ -155,7 +156,10 @@ class _Search:
             if len(self.known) >= MAX_EVALUATIONS:
                 raise ArithmeticError(f"`calibrate` did not converge in {MAX_EVALUATIONS} evaluations")
             try:
-                self.known[value], width = self.target.excess(self.profile(value))
+                profile = self.profile(value)
+                self.known[value], width = self.target.excess(profile)
+                if self.known[value] <= 0.0:
+                    self.last = value, profile
                 self.width = min(max(2.0 * width, FINEST), WIDTH)
             except ValueError as error:
                 if isinstance(error, UnreachableTarget):
@@ -302,7 +306,7 @@ class _Search:
         return abs(a - b) <= 1.0 if self.integer else abs(a - b) <= self.width * max(abs(a), abs(b))
 
     def _report(self, value: float, infeasible: float | None, status: Status) -> Calibration:
-        achieved = self.target.achieved(self.profile(value))
+        achieved = self.target.achieved(self.last[1] if self.last[0] == value else self.profile(value))
         partial = not self.target.excess.whole
         if partial and self.target.missed(achieved) and self._full_excess(value) > self.width:
             raise _OtherDirection(value)

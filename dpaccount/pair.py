@@ -20,7 +20,7 @@ from dpaccount import _check
 from dpaccount._log import log1m_exp, log_diff, log_total
 from dpaccount._quadrature import Density as Density
 from dpaccount._quadrature import Nodes, density_nodes
-from dpaccount._strip import FlippedStrip
+from dpaccount._strip import FlippedStrip, Rounding
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
@@ -216,14 +216,23 @@ class Step(DominatingPair):
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        own, rest = _atom_rounding(loss, log_p), smooth.rounding
-        rounding = None if rest is None else (np.concatenate([own[0], rest[0]]), np.concatenate([own[1], rest[1]]))
-        return Nodes(*both, smooth.error, loss.size, rounding)
+        return Nodes(*both, smooth.error, loss.size, _both_roundings(_atom_rounding(loss, log_p), smooth.rounding))
 
 
-def _atom_rounding(loss: Array, log_p: Array) -> tuple[Array, Array]:
+def _atom_rounding(loss: Array, log_p: Array) -> Rounding:
     """Atoms are stated to a few ulps of their loss and of their logarithm."""
-    return 1e-15 * np.abs(loss), 1e-15 * (1.0 + np.abs(log_p))
+    return lambda: (1e-15 * np.abs(loss), 1e-15 * (1.0 + np.abs(log_p)))
+
+
+def _both_roundings(atoms: Rounding, smooth: Rounding | None) -> Rounding | None:
+    if smooth is None:
+        return None
+
+    def both() -> tuple[Array, Array]:
+        (a, b), (c, d) = atoms(), smooth()
+        return np.concatenate([a, c]), np.concatenate([b, d])
+
+    return both
 
 
 def quadrature_log_mgf(step: Step, z: Any) -> Any:

@@ -34,7 +34,6 @@ class PairOption:
         """The larger direction's bracket; its tail is the slope that a root finder needs. With `lead` that direction alone."""
         found: list[LogDelta] = []
         for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
-            curve.look_at(self.curves[0].nearby.hint)
             found.append(curve(epsilon, goal))
             if found[-1].lower > goal:
                 break  # one direction already exceeds the goal
@@ -44,11 +43,7 @@ class PairOption:
 
     def fresh(self, epsilon: float) -> LogDelta:
         """The larger direction's bracket, whatever was asked before."""
-        found, hint = [], None
-        for curve in self.curves:
-            answer, hint = curve.fresh(epsilon, hint)
-            found.append(answer)
-        return self._larger(found)
+        return self._larger([curve.fresh(epsilon) for curve in self.curves])
 
     def _larger(self, found: list[LogDelta]) -> LogDelta:
         top = max(found, key=lambda a: a.estimate)
@@ -78,7 +73,6 @@ class PairOption:
                 continue
             here = roots[lead]
             assert here is not None
-            self.curves[i].look_at(self.curves[0].nearby.hint)
             if here.upper > 0.0 and self.curves[i](here.lower, log_delta).upper <= log_delta:
                 roots[i] = here  # this direction's epsilon is smaller
                 continue

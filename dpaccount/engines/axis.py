@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
+from dpaccount._quadrature import TooManyNodes
+from dpaccount._strip import Rounding
 from dpaccount.pair import DominatingPair, Step
 
 Array = npt.NDArray[np.float64]
@@ -22,10 +25,15 @@ class CannotVouch(ArithmeticError):
 
 
 class Hint(NamedTuple):
-    """Where a nearby contour lay: its saddle point and the rate its nodes resolved."""
+    """Where a nearby contour lay: its saddle point, the spread of the loss there and the rate its nodes resolved."""
 
     tilt: float
+    spread: float
     rate: float
+
+
+class _Overflow(CannotVouch):
+    """A tilt so large that its sums leave the doubles."""
 
 
 @dataclass
@@ -40,13 +48,18 @@ class Term:
     log_mass: float
     error: float
     atoms: int
-    rounding: tuple[Array, Array] | None
+    state_rounding: Rounding | None
 
     def __post_init__(self) -> None:
         self.mean = float(self.weight @ self.loss)
         moved = self.loss - self.mean
         self.moments = np.stack([self.weight, self.weight * moved, self.weight * moved * moved])
         self.variance = float(self.moments[2].sum())
+
+    @cached_property
+    def rounding(self) -> tuple[Array, Array] | None:
+        """What the losses may be off by absolutely and the masses relatively; None if the nodes are not proved."""
+        return None if self.state_rounding is None else self.state_rounding()
 
     def phase_errors(self, tilted: Array, c: float) -> tuple[float, float]:
         """(root mean square of the relative errors of the tilted masses and of a sum over them, mean error of the loss)."""
@@ -66,13 +79,17 @@ class Axis:
             nodes = step.nodes(low, high, rate, upper=cut)
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
-            below = float(step.tails(np.array(cut)).p_below) if cut < np.inf else float(log1m_exp(step.facts.log_p_only))
+            only = step.facts.log_p_only
+            if cut < np.inf:
+                below = float(step.tails(np.array(cut)).p_below)
+            else:
+                below = float(log1m_exp(only)) if only > -np.inf else 0.0
             weight = np.exp(nodes.log_p - log_total(nodes.log_p))
             self.terms.append(
                 Term(step, cut, count, nodes.loss, weight, below, nodes.error, nodes.atoms, nodes.rounding)
             )
         self.log_mass = sum(t.count * t.log_mass for t in self.terms)
-        self.proved = all(t.rounding is not None for t in self.terms)
+        self.proved = all(t.state_rounding is not None for t in self.terms)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
@@ -81,7 +98,7 @@ class Axis:
             with np.errstate(over="ignore", invalid="ignore"):
                 total, shift, square = (t.moments @ np.expm1(c * t.loss)).tolist()
             if not square < 1e280:
-                raise CannotVouch("the tilt overflows")
+                raise _Overflow("the tilt overflows")
             mass = 1.0 + total
             if not mass > 0.0:
                 raise CannotVouch("the tilt leaves no mass")
@@ -115,7 +132,7 @@ class Axis:
 def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
     """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
     if hint is not None and hint.tilt > 0.0:
-        high = 1.6 * hint.tilt
+        high = 1.25 * hint.tilt + 2 * ROOM / hint.spread
         axis = Axis(pair, 0.0, high, hint.rate, cut)
         if _rises(axis, epsilon, high):
             return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt), cut), False
@@ -129,13 +146,17 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None =
         return axis, root(axis, epsilon, -1.0 + 1e-9, -1e-9, -0.5), True
     gap = (epsilon - mean) / spread
     guess = (gap + math.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
-    high, rate = 1.3 * guess, RATE / spread
-    for _ in range(30):
-        axis = Axis(pair, 0.0, high, rate, cut)
-        if _rises(axis, epsilon, high):
-            return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high), cut), False
-        high, rate = 1.9 * high, 0.0
-        if high > 1e7:
+    high, rate, floor, ceiling = max(1.3 * guess, guess + 1.5 * ROOM / spread), RATE / spread, 0.0, math.inf
+    for _ in range(40):
+        try:
+            axis = Axis(pair, 0.0, high, rate, cut)
+            if _rises(axis, epsilon, high):
+                return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high), cut), False
+            floor = high
+        except (_Overflow, TooManyNodes):  # far beyond the saddle point, or nothing serves here
+            ceiling = high
+        high, rate = min(1.9 * high, (floor + ceiling) / 2), 0.0
+        if high > 1e7 or ceiling < 1.05 * floor or high < 1e-6 * guess:
             break
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 

@@ -41,14 +41,12 @@ class Reading(NamedTuple):
 class Contour:
     """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
 
-    def __init__(
-        self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, certify: bool = True
-    ) -> None:
+    def __init__(self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> None:
         self.epsilon, self.hint, self.proved = epsilon, hint, False
         self._last: tuple[float, Reading] | None = None
         self.jump: Jump = split(pair, epsilon, margin)
         try:
-            self._build(pair, certify and margin.bounded)
+            self._build(pair, margin.bounded)
         except TooManyNodes as error:
             raise CannotVouch(str(error)) from error
 
@@ -88,7 +86,7 @@ class Contour:
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_scale = axis.log_mass + k - c * eps
         self.log_phi, self.size, self.log_mass = log_phi, size, axis.log_mass
-        self.hint = Hint(c, axis.rate)
+        self.hint = Hint(c, spread, axis.rate)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
         line = axis.rounding(c) + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         grown = np.where(slip < 0.3, size * np.expm1(np.minimum(slip, 0.3)), np.exp(np.minimum(slip, 700.0)) * size)

@@ -46,11 +46,9 @@ class DirectedCurve:
             self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return self._known[epsilon]
 
-    def fresh(self, epsilon: float, hint: Hint | None) -> tuple[LogDelta, Hint | None]:
-        """The same without memory, so that a question asked twice has one answer; and where the contour lay."""
-        nearby = line.Nearby()
-        nearby.hint = hint
-        return auto.log_delta(self.pair, epsilon, self.method, np.nan, nearby), nearby.hint
+    def fresh(self, epsilon: float) -> LogDelta:
+        """The same without memory, so that a question asked twice has one answer."""
+        return auto.log_delta(self.pair, epsilon, self.method)
 
     def look_at(self, hint: Hint | None) -> None:
         """Where a contour of a similar pair lay, unless this curve knows better."""

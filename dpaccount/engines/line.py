@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import RATE, ULP, Axis, CannotVouch, Hint
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint
 from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.pair import DominatingPair
@@ -27,6 +27,7 @@ from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
 VOUCH = 1e-7  # a larger relative error is not an answer
+REACH = 30.0  # in units of 1/spread: how far most lines go
 
 
 def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
@@ -37,18 +38,19 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
     c = max(math.sqrt(-2 * log_delta), 1.0) / spread
     normal = max(mean + spread * math.sqrt(-2 * log_delta), 1e-9)
 
-    def at(c: float) -> tuple[float, float]:
+    def at(c: float) -> tuple[float, float, float]:
         k, mean, variance = axis.cumulants(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        return axis.log_mass + k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend), epsilon
+        value = axis.log_mass + k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
+        return value, epsilon, variance
 
     try:
         axis = Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
         low, high = math.log(1e-4 * c), math.log(1.5 * c)
         here, last = math.log(0.8 * c), None
         for _ in range(14):
-            value, epsilon = at(math.exp(here))
+            value, epsilon, variance = at(math.exp(here))
             gap = value - log_delta
             low, high = (here, high) if gap > 0 else (low, here)
             if abs(gap) < 1e-2:
@@ -62,14 +64,15 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
         return normal, None
     if not 0.01 * normal < epsilon < 100 * normal:
         return normal, None
-    return epsilon, Hint(math.exp(here), RATE / spread)
+    spread = math.sqrt(max(variance, 1e-300))
+    return epsilon, Hint(math.exp(here), spread, REACH / spread)
 
 
-def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None, certify: bool = True) -> Contour:
+def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> Contour:
     """The contour at `epsilon` >= 0: without a cut where it is well conditioned, else with the jump split off."""
     failure = CannotVouch("epsilon lies above every loss")
     try:
-        plain = Contour(pair, epsilon, NO_CUT, hint, certify)
+        plain = Contour(pair, epsilon, NO_CUT, hint)
         if plain.at(epsilon).condition < 30.0:
             return plain
     except CannotVouch as error:
@@ -77,7 +80,7 @@ def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None, cert
     found = margin(pair)
     if found.distance == np.inf:
         raise failure
-    return Contour(pair, epsilon, found, None, certify)
+    return Contour(pair, epsilon, found)
 
 
 def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -88,9 +91,8 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
 class Nearby:
     """`log_delta` of one pair for a root finder: the last contour answers again while it reaches, else shows where to look."""
 
-    def __init__(self, certify: bool = True) -> None:
+    def __init__(self) -> None:
         self._last: Contour | None = None
-        self.certify = certify
         self.hint: Hint | None = None
 
     def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -98,7 +100,7 @@ class Nearby:
             return reflected(log_delta(pair.reversed(), -epsilon), epsilon)
         if self._last is None or not self._last.reaches(epsilon):
             self._last = None
-            self._last = contour(pair, epsilon, self.hint, self.certify)
+            self._last = contour(pair, epsilon, self.hint)
             self.hint = self._last.hint
         return answer(self._last, epsilon)
 

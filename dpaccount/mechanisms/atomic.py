@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp, log_total
+from dpaccount._log import log1m_exp
 from dpaccount._quadrature import Density, Nodes
 from dpaccount.pair import Step, Tails, nodes_log_mgf
 
@@ -44,21 +44,44 @@ def atom_tails(loss: Array, log_p: Array, log_q: Array, log_p_only: float, log_q
     order = np.argsort(loss, kind="stable")
     loss, log_p, log_q = loss[order], log_p[order], log_q[order]
     place = np.searchsorted(loss, np.asarray(at, dtype=float), side="right")
-    p_above = np.logaddexp.accumulate(np.concatenate([[log_p_only], log_p[::-1]]))[::-1]
-    q_below = np.logaddexp.accumulate(np.concatenate([[log_q_only], log_q]))
-    p_below = np.concatenate([[-np.inf], np.logaddexp.accumulate(log_p)])
-    q_above = np.concatenate([[-np.inf], np.logaddexp.accumulate(log_q[::-1])])[::-1]
+    p_above = log_running(np.concatenate([[log_p_only], log_p[::-1]]))[::-1]
+    q_below = log_running(np.concatenate([[log_q_only], log_q]))
+    p_below = log_running(np.concatenate([[-np.inf], log_p]))
+    q_above = log_running(np.concatenate([[-np.inf], log_q[::-1]]))[::-1]
     return Tails(p_above[place], p_below[place], q_above[place], q_below[place], 2e-16 * (20 + loss.size))
 
 
+def log_running(logs: Array) -> Array:
+    """log of the running sums of e^logs: each to n ulps relative, as plain sums of positive terms are."""
+    top = float(logs.max(initial=-np.inf))
+    if top == -np.inf:
+        return logs
+    with np.errstate(divide="ignore", under="ignore"):
+        plain = np.cumsum(np.exp(logs - top))
+        sums = top + np.log(plain)
+    tiny = plain < 1e-280  # e^logs underflows here: sums of logarithms, whose rounding grows with the logarithms
+    if tiny.any():
+        sums[tiny] = np.logaddexp.accumulate(logs[: int(np.count_nonzero(tiny))])
+    return np.asarray(sums)
+
+
 def atom_log_delta(loss: Array, log_p: Array, log_p_only: float, epsilon: Any) -> Any:
-    """log of P{L = inf} + sum of p (1 - e^{eps - l}) over l > eps: positive terms, no cancellation."""
+    """log of P{L = inf} + sum of p (1 - e^{eps - l}) over l > eps: positive terms, no cancellation.
+
+    With l_k the first atom above eps the sum is A_k + B_k (1 - e^{eps - l_k}), where B_k = sum over j >= k of p_j e^{l_k - l_j}
+    and A_k = sum over m >= k of B_{m+1} (1 - e^{l_m - l_{m+1}}), the same sum at eps = l_k.
+    """
     epsilon = np.asarray(epsilon, dtype=float)
     order = np.argsort(loss, kind="stable")
     loss, log_p = loss[order], log_p[order]
-    out = np.empty(epsilon.shape)
-    for index in np.ndindex(epsilon.shape):
-        first = int(np.searchsorted(loss, epsilon[index], side="right"))
-        terms = np.append(log_p[first:] + log1m_exp(epsilon[index] - loss[first:]), log_p_only)
-        out[index] = log_total(terms)
-    return out[()]
+    if not loss.size:
+        return np.full(epsilon.shape, log_p_only)[()]
+    with np.errstate(divide="ignore"):
+        log_b = loss + log_running((log_p - loss)[::-1])[::-1]
+        rise = log_b[1:] + log1m_exp(-np.diff(loss))
+        log_a = np.append(log_running(np.concatenate([[log_p_only], rise[::-1]]))[::-1], -np.inf)
+        log_b = np.append(log_b, -np.inf)
+        first = np.searchsorted(loss, epsilon, side="right")
+        over = np.append(loss, np.inf)[first]
+        part = np.where(first < loss.size, log_b[first] + log1m_exp(epsilon - np.where(np.isinf(over), epsilon + 1.0, over)), log_p_only)
+    return np.where(first < loss.size, np.logaddexp(log_a[first], part), log_p_only)[()]
