@@ -8,7 +8,6 @@ Only losses in (first point, cut] enter; what lies above the cut is split off by
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -298,30 +297,29 @@ def _widest(error: Array) -> Array:
 def _convex(node: Array, h: float) -> Array:
     """The lower convex hull in gamma of node values; the first and the last stay.
 
-    Only few nodes ever violate convexity, so the hull is mended around each of them.
+    A node on or above the chord of its neighbours is no vertex of the hull, and neither is one on or above the chord of
+    what such nodes leave behind.
     """
-    share = 1 / (1 + np.exp(h))  # a node lies on its neighbours' chord at this share of the right one
-    bad = np.flatnonzero(node[1:-1] > ((1 - share) * node[:-2] + share * node[2:]) * (1 + 1e-15)) + 1
-    if not bad.size:
+    index = np.arange(node.size)
+    for _ in range(PASSES):
+        value, gap = node[index], np.diff(index)
+        share = _share(h, gap[:-1].astype(float), (gap[:-1] + gap[1:]).astype(float))
+        vertex = value[1:-1] < ((1 - share) * value[:-2] + share * value[2:]) * (1 - 1e-15)
+        if vertex.all():
+            break
+        index = index[np.concatenate([[True], vertex, [True]])]
+    if index.size == node.size:
         return node
-    value = node.tolist()
-    end, reach = 0, float(np.exp(h))
-    for index in bad.tolist():
-        if index < end:
-            continue
-        low, high = index - 1, index + 1
-        moved = True
-        while moved:
-            moved = False
-            # slopes in units of 1/gamma at `low`
-            chord = (value[high] - value[low]) / math.expm1(h * (high - low))
-            if low > 0 and (value[low] - value[low - 1]) / (1 - 1 / reach) > chord:
-                low, moved = low - 1, True
-            elif high < len(value) - 1 and (value[high + 1] - value[high]) / (reach - 1) < chord * math.exp(h * (high - low)):
-                high, moved = high + 1, True
-        top = math.expm1(h * (high - low))
-        for k in range(low + 1, high):
-            part = math.expm1(h * (k - low)) / top
-            value[k] = (1 - part) * value[low] + part * value[high]
-        end = high
-    return np.asarray(value)
+    place = np.clip(np.searchsorted(index, np.arange(node.size), side="right"), 1, index.size - 1)
+    low, high = index[place - 1], index[place]
+    share = _share(h, (np.arange(node.size) - low).astype(float), (high - low).astype(float))
+    return np.asarray((1 - share) * node[low] + share * node[high])
+
+
+PASSES = 100  # what they leave undone is left to `_lowered`
+
+
+def _share(h: float, part: Array, whole: Array) -> Array:
+    """(e^{h part} - 1)/(e^{h whole} - 1): where on a chord in gamma a node lies."""
+    with np.errstate(under="ignore"):
+        return np.asarray(np.exp(-h * (whole - part)) * np.expm1(-h * part) / np.expm1(-h * whole))
