@@ -155,9 +155,13 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None =
             floor = high
         except (_Overflow, TooManyNodes):  # far beyond the saddle point, or nothing serves here
             ceiling = high
-        high, rate = min(1.9 * high, (floor + ceiling) / 2), 0.0
-        if high > 1e7 or ceiling < 1.05 * floor or high < 1e-6 * guess:
+        if ceiling < 1.05 * floor or high < 1e-12 * guess:
             break
+        if ceiling == math.inf:
+            high *= 1.9
+        else:
+            high = math.sqrt(floor * ceiling) if floor else high / 6.0
+        rate = 0.0
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 
 

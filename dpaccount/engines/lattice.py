@@ -8,6 +8,7 @@ window (Chernoff), the big jump (`engines.jump`), and rounding of masses, transf
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,8 @@ def log_delta(
     jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
+    if not exact:
+        h = _aligned(pair, h)
     best: LogDelta | None = None
     for _ in range(6):
         found, need = _bracket(pair, epsilon, jump, h, spread, bool(exact))
@@ -72,6 +75,8 @@ def log_delta(
             break
         spread = need
         h = max(h / 4.0, finest) if found is not None else max(h, finest)
+        if not exact and _aligned(pair, h) >= finest:
+            h = _aligned(pair, h)
     return _without_grid(pair, epsilon, jump) if best is None else best
 
 
@@ -137,8 +142,10 @@ def _plan(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[float, floa
         except (CannotVouch, TooManyNodes):
             return max(jump.cut - epsilon, 1.0), 1e-3
     _, _, variance = axis.cumulants(c)
-    body = min(float(np.sqrt(t.weight @ (t.loss - t.weight @ t.loss) ** 2)) for t in axis.terms)
-    spread = 14.0 * float(np.sqrt(max(variance, 1e-300)))
+    largest = max(float(np.abs(t.loss).max()) for t in axis.terms)
+    spread = max(14.0 * float(np.sqrt(variance)), 1e-6 * largest, 1e-290)
+    # a step that is constant below the cut needs no resolution: its loss is a point of its lattice
+    body = min((b for b in (float(np.sqrt(t.variance)) for t in axis.terms) if b > 1e-9 * spread), default=spread)
     spread = min(max(spread, 8 * body), 1e4)
     return spread, min(max(body / 4.0, 4 * spread / MAX_POINTS), spread / 256, 0.25)
 
@@ -168,6 +175,17 @@ def _common_lattice(pair: DominatingPair) -> float | None:
     return None
 
 
+def _aligned(pair: DominatingPair, h: float) -> float:
+    """A step no larger than h that puts both of the heaviest atoms of a single distinct step on the lattice, if it has two."""
+    (step, _), *others = pair.terms
+    loss, log_p = step.atoms()
+    if others or loss.size < 2:
+        return h
+    first, second = np.argsort(log_p)[-2:]
+    gap = abs(float(loss[first] - loss[second]))
+    return gap / math.ceil(gap / h - 1e-9) if gap > 0.5 * h else h
+
+
 def _grid(step: Step, h: float, cut: float, count: int, exact: bool) -> Grid:
     """Points from where P has almost no mass below, to the cut, the largest loss, or where doubles underflow."""
     facts = step.facts
@@ -194,6 +212,9 @@ def _body(step: Step, h: float) -> float:
     If the lattice cannot resolve the body, the cell is then one atom of the lattice, without rounding.
     """
     facts = step.facts
+    loss, log_p = step.atoms()
+    if loss.size and log_p.max() > np.log(0.25):
+        return float(loss[np.argmax(log_p)])
     centre = _crossing(step, float(np.log(0.5)), max(facts.min_loss, -1e3), min(facts.max_loss, 1e3))
     for _ in range(3):
         tails = step.tails(np.array([centre - h / 2, centre + h / 2]))

@@ -91,10 +91,7 @@ class Side:
         scale = float(np.sqrt(2 * OUTSIDE / max(variance, 1e-300)))
         for sign, end in ((-1.0, ends[0]), (1.0, ends[1])):
             best = abs(end - mean)
-            tilts = scale * np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0])
-            if sign < 0:
-                tilts = np.concatenate([tilts[tilts < self.c], self.c * np.array([0.3, 0.6, 0.9, 1.0])])
-            for t in tilts:
+            for t in scale * np.array([0.05, 0.15, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0]):
                 moved = self._cumulants(self.c + sign * float(t))[0] - k
                 best = min(best, (moved + OUTSIDE) / float(t) - sign * mean)
             widths.append(best)
