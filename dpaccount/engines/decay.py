@@ -69,7 +69,9 @@ class Decay:
         hair = 1e-9 * (end - start)
         x = np.linspace(start + hair, end - hair, CELLS + 1)
         loss, log_p = density.evaluate(x)
-        height = np.exp(log_p + tilt * loss - log_mgf) / strip.slope(x, loss)
+        with np.errstate(under="ignore"):
+            slope = strip.slope(x, loss)
+            height = np.where(slope > 1e-290, np.exp(log_p + tilt * loss - log_mgf) / np.maximum(slope, 1e-290), 0.0)
         least = np.minimum(height[1:], height[:-1]) * (1.0 - SAFE)
         length = np.diff(loss)
         order = np.argsort(-least)
