@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._strip import Rounding, Strip, trapezoid
+from dpaccount._strip import Rounding, Strip, panels, trapezoid
 
 Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
@@ -71,8 +71,12 @@ def density_nodes(
     if not max(low, left) < min(high, right):
         return Nodes(np.empty(0), np.empty(0), 0.0)
     tilts = (low_tilt, high_tilt)
-    if density.strip is not None and left <= low and high <= right:
-        found = trapezoid(density.evaluate, density.strip, density.scale, (low, high), tilts, rate, MAX_NODES)
+    if density.strip is not None:
+        facts = density.evaluate, density.strip, density.scale, (low, high)
+        if left <= low and high <= right:
+            found = trapezoid(*facts, tilts, rate, MAX_NODES)
+        else:
+            found = panels(*facts, (left, right), tilts, rate, MAX_NODES)
         if found is not None:
             return Nodes(*found[:3], rounding=found[3])
     low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))

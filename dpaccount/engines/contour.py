@@ -89,6 +89,8 @@ class Contour:
         self.hint = Hint(c, spread, axis.rate)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
         line = axis.rounding(c) + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
+        if cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
+            line += 2 * self.jump.error * math.exp(self.jump.log_p)
         grown = np.where(slip < 0.3, size * np.expm1(np.minimum(slip, 0.3)), np.exp(np.minimum(slip, 700.0)) * size)
         # exponents of that size are rounded, and so is their sum
         self.slip = ends + float(grown.sum()) + (line + count * ULP) * float(size.sum()) + 4 * ULP * float(size @ np.abs(log_phi))
@@ -127,7 +129,7 @@ class Contour:
         top = max(parts)
         total = sum(sign * math.exp(p - top) for p, sign in zip(parts, signs, strict=True))
         error = math.exp(log_scale - top) * absolute
-        error += math.exp(log_jump_error - top) + math.exp(min(self.jump.log_slack - top, 0.0))
+        error += 2 * math.exp(log_jump_error - top) + math.exp(min(self.jump.log_slack - top, 0.0))
         excess = 0.0 if self.alias is None else math.exp(min(self.alias.log_bound(epsilon) - top, 0.0))
         if self.middle:  # the integral is subtracted, so aliasing takes too much away
             error += excess + ULP * (4 + abs(self.log_mass))

@@ -69,12 +69,13 @@ def exact_margin(pair: DominatingPair) -> float:
 
 def margin(pair: DominatingPair) -> Margin:
     """The smaller of the exact margin and Chernoff's."""
-    exact, chernoff = exact_margin(pair), _chernoff(pair)
-    return Margin(exact) if exact <= chernoff else Margin(chernoff, LOG_LEFT_OVER, bounded=False)
+    exact, (chernoff, proved) = exact_margin(pair), _chernoff(pair)
+    return Margin(exact) if exact <= chernoff else Margin(chernoff, LOG_LEFT_OVER + 1e-6, proved)
 
 
-def _chernoff(pair: DominatingPair) -> float:
-    """min over t of [log E_Q e^{-t sum L} + 69]/t, with E_Q e^{-tL} = e^{K(-1-t)}; inf if it cannot be had."""
+def _chernoff(pair: DominatingPair) -> tuple[float, bool]:
+    """min over t of [log E_Q e^{-t sum L} + 69]/t, with E_Q e^{-tL} = e^{K(-1-t)} (inf if it cannot be had), and whether the
+    nodes of K are proved."""
     spread = 0.0
     try:
         for step, count in pair.terms:
@@ -83,29 +84,30 @@ def _chernoff(pair: DominatingPair) -> float:
             mean = float(weight @ found.loss)
             spread += count * float(weight @ (found.loss - mean) ** 2)
     except TooManyNodes:
-        return np.inf
+        return np.inf, False
     if not spread > 0.0:
-        return np.inf
-    best = np.inf
+        return np.inf, False
+    best, proved = np.inf, False
     for scale in (1.0, 0.55, 0.3, 0.1, 0.03, 0.01):
         try:
-            value = _chernoff_at(pair, float(np.sqrt(-2 * LOG_LEFT_OVER / spread)) * scale)
+            value, sure = _chernoff_at(pair, float(np.sqrt(-2 * LOG_LEFT_OVER / spread)) * scale)
         except TooManyNodes:
             continue
         if value > best:
             break
-        best = value
-    return max(best, 0.0)
+        best, proved = value, sure
+    return max(best, 0.0), proved
 
 
-def _chernoff_at(pair: DominatingPair, tilt: float) -> float:
-    total = 0.0
+def _chernoff_at(pair: DominatingPair, tilt: float) -> tuple[float, bool]:
+    total, proved = 0.0, True
     for step, count in pair.terms:
         found = step.nodes(-1.0 - tilt, 0.0, 0.0)
         shift = found.log_p - found.loss
         moved = nodes_log_mgf(found._replace(loss=-found.loss, log_p=shift), 0.0, tilt)
         total += count * (float(moved) + min(log_total(shift), 0.0))
-    return (total - LOG_LEFT_OVER) / tilt
+        proved = proved and found.rounding is not None
+    return (total - LOG_LEFT_OVER) / tilt, proved
 
 
 def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:

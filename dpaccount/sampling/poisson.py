@@ -247,6 +247,10 @@ class SampledStrip(Strip):
             return power * log_a + self.inner.above(x, -1.0)
         return power * (log_a - loss) + self.inner.above(x, tilt)
 
+    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+        """log q A^{1+tilt} has a slope between those of its two ends, w = 0 and w = 1."""
+        return np.maximum(self.inner.rise(x, reach, -1.0), self.inner.rise(x, reach, tilt))
+
     def slope(self, x: Array, loss: Array) -> Array:
         inner = self.inner_loss(x)
         return np.asarray(self.probability * np.exp(inner - loss) * self.inner.slope(x, inner))
