@@ -6,6 +6,7 @@ returns -inf where rounding made b the larger.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy.typing as npt
 from scipy.special import erfcx, log_ndtr
 
 Array = npt.NDArray[np.float64]
+ULP = 2.3e-16
+LOG_2 = 0.6931471805599453
 
 
 def log_sum(a: Any, b: Any) -> Any:
@@ -45,15 +48,33 @@ def log_expm1_plus(loss: Any, q: float) -> Any:
     return np.where(loss < 1.0, small, large)[()]
 
 
+def log_unsampled(loss: Any, q: float) -> Any:
+    """log(1 + (e^loss - 1)/q) for q in (0, 1], the inverse of `log_sampled`; -inf at or below log(1 - q).
+
+    A few ulps relative for loss >= 0. Below, e^{result} is off by ulps of (1 - e^loss)/q, or of e^loss/q where that is less.
+    """
+    loss = np.asarray(loss, dtype=float)
+    if q == 1.0:
+        return loss[()]
+    with np.errstate(divide="ignore"):
+        middle = np.log1p(np.maximum(np.expm1(np.minimum(loss, 1.0)) / q, -1.0))
+        large = loss - np.log(q) + np.log1p((q - 1.0) * np.exp(-np.maximum(loss, 1.0)))
+        low = np.log(np.maximum(np.exp(np.minimum(loss, 0.0)) - (1.0 - q), 0.0) / q)
+    return np.where(loss >= 1.0, large, np.where(loss > -LOG_2, middle, low))[()]
+
+
 def log_sampled(loss: Any, q: float) -> Any:
     """log(1 - q + q e^loss) for q in (0, 1], any real loss (infinities allowed), to full relative accuracy."""
     loss = np.asarray(loss, dtype=float)
     if q == 1.0:
         return loss[()]
     if loss.size == 0 or loss.max() <= 600.0:
-        return np.log1p(q * np.expm1(loss))[()]
+        small = np.log1p(q * np.expm1(loss))
+        if q > 0.5 and loss.min(initial=0.0) < -LOG_2:  # near the end log(1 - q) the two terms nearly cancel
+            small = np.where(loss < -LOG_2, np.log((1.0 - q) + q * np.exp(np.minimum(loss, 0.0))), small)
+        return small[()]
     with np.errstate(over="ignore"):
-        small = np.log1p(q * np.expm1(np.minimum(loss, 600.0)))
+        small = np.asarray(log_sampled(np.minimum(loss, 600.0), q))
     return np.where(loss <= 600.0, small, loss + np.log(q))[()]
 
 
@@ -77,6 +98,26 @@ def gaussian_log_delta(epsilon: Any, mu: Any) -> Any:
     with np.errstate(divide="ignore"):
         left = np.logaddexp(np.log(-np.expm1(-size)), right - size)
     return np.minimum(np.where(epsilon >= 0, right, left), 0.0)[()]
+
+
+def gaussian_log_error(epsilon: float, mu: float) -> float:
+    """What rounding does to `gaussian_log_delta`, with mu itself off by an ulp; a = eps/mu - mu/2 and b = a + mu as there.
+
+    Close: -u^2 and mu, whose d log delta/d log mu is at most 1 + a^2. Apart, a > 0: u and v are rounded by ulps of a + mu and
+    the tail has the slope a + b/(a mu). Apart, a <= 0: delta > 0.2 and the density at a is the slope in a and in b.
+    """
+    size = abs(epsilon)
+    a, b = size / mu - mu / 2, size / mu + mu / 2
+    if mu < 1.0 or mu * (1.0 + abs(a) / 1.5) < 3.0:
+        right = 4.0 + 2.0 * a * a
+    elif a > 0.0:
+        right = 4.0 + 2.0 * b * (1.0 + a + b / (max(a, 1.0) * mu))
+    else:
+        right = 4.0 + 5.0 * b * math.exp(-0.5 * a * a)
+    if epsilon < 0.0:
+        whole = float(gaussian_log_delta(epsilon, mu))
+        right = 4.0 + right * math.exp(min(float(gaussian_log_delta(size, mu)) - size - whole, 0.0))
+    return 2.0 * ULP * right
 
 
 def _apart(epsilon: Array, mu: Array) -> Array:

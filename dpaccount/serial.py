@@ -105,6 +105,10 @@ def from_json(document: str | bytes | dict[str, Any]) -> Guarantee:
 
 
 def _refuse(name: str, domain: str, value: object, hint: str = "", kind: type[Exception] = ValueError) -> NoReturn:
+    try:
+        repr(value)
+    except ValueError:
+        value = f"a whole number of more than {sys.get_int_max_str_digits()} digits"
     _check.refuse("from_json", name, domain, value, hint, kind)
 
 
@@ -123,6 +127,10 @@ def _parse(text: str | bytes) -> Any:
         return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         _refuse("document", "valid JSON", text, f"{error}.")
+    except ValueError as error:
+        if str(error).startswith("`"):  # refused above
+            raise
+        _refuse("document", f"JSON with whole numbers of at most {sys.get_int_max_str_digits()} digits", text)
     except RecursionError:
         _refuse("document", f"nested at most {MAX_DEPTH} deep", "a deeper one")
 
@@ -150,6 +158,8 @@ def _number(value: Any, path: str, depth: int) -> float:
 def _whole(value: Any, path: str, depth: int) -> int:
     if type(value) is not int:
         _refuse(path, "a whole number", value, kind=TypeError)
+    if not -LARGEST <= value <= LARGEST:
+        _refuse(path, "a whole number that fits a double", value)
     return value
 
 
@@ -305,7 +315,8 @@ def _encode(guarantee: Any) -> dict[str, Any]:
     if kind is None:
         _check.refuse(
             "to_json", "guarantee", "built from the mechanisms of the JSON form", guarantee,
-            f"{type(guarantee).__name__} has no kind there: store what it was built from.", TypeError,
+            f"{type(guarantee).__name__} has no kind there: a mechanism of your own is stored by storing what it was built from "
+            "(see the page \"extending\" of the documentation).", TypeError,
         )
     return {"kind": kind, **{name: _plain(getattr(guarantee, name)) for name in _STEPS[kind].fields}}
 

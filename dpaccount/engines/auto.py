@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dpaccount import _check
+from dpaccount._log import ULP, log1m_exp
 from dpaccount.engines import closed, lattice, line
 from dpaccount.engines.axis import CannotVouch
-from dpaccount.pair import DominatingPair
+from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
 METHODS = ("auto", "closed", "line", "lattice")
@@ -86,10 +87,32 @@ def log_delta(
 
 
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
-    """Exact answers outside the range of the loss: 1 - e^eps (with masses at infinity) below, P{L = inf} above."""
+    """Answers outside the range of the loss: 1 - e^eps (with masses at infinity) below, P{L = inf} above.
+
+    The ends are sums of rounded losses: within their rounding the bracket holds what an end beyond epsilon would give.
+    """
     low, high = pair.loss_range
-    if epsilon >= high:
-        return closed.widened(pair.log_p_only, -np.inf)
-    if epsilon < low and all(step.facts.log_q_only == -np.inf for step, _ in pair.terms):
-        return closed.widened(float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf, 0.0)
+    mass = pair.log_p_only
+    if np.isfinite(high):
+        gap = closed.end_of_range(pair, epsilon, top=True)
+        if gap <= 0.0 or (epsilon == np.inf):
+            return closed.widened(mass, -np.inf)
+        if epsilon >= high or (gap <= 1e-14 * (1.0 + abs(high)) and not closed.supports(pair)):
+            top = sum(n * _at_top(step, gap) for step, n in pair.terms)
+            return closed.between(mass, min(top, 0.0) + float(log1m_exp(-gap)))
+    if np.isfinite(low) and all(step.facts.log_q_only == -np.inf for step, _ in pair.terms):
+        gap = closed.end_of_range(pair, epsilon, top=False)
+        edge = float(log1m_exp(epsilon)) if epsilon < 0 else -np.inf
+        if gap <= 0.0:
+            return closed.widened(edge, 0.0)
+        if epsilon < low:
+            return closed.with_absolute(closed.widened(edge, 0.0), float(np.log(gap)))
     return None
+
+
+def _at_top(step: Step, gap: float) -> float:
+    """An upper bound on log P[L >= max - gap]."""
+    end = step.facts.max_loss
+    found = closed.above(step, end - 2 * gap - 16 * ULP * abs(end))[0]
+    found = max(found, -700.0)  # some steps leave out what is thinner
+    return min(found + 1e-13 * (1.0 + abs(found)), 0.0)

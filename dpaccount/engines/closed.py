@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpaccount._log import gaussian_log_delta, log1m_exp, log_total
+from dpaccount._log import ULP, gaussian_log_delta, gaussian_log_error, log1m_exp, log_total, log_unsampled
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.atomic import atom_log_delta
+from dpaccount.mechanisms.curve import CurvePair
+from dpaccount.mechanisms.discrete import CUT, DiscreteGaussian
+from dpaccount.mechanisms.exponential import ExponentialMechanism
+from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.pure import ApproximateDP, PureDP
+from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair, Reversed, Step
 from dpaccount.results import LogDelta
+from dpaccount.sampling.fixed_size import FixedSizeSampled
+from dpaccount.sampling.poisson import PoissonSampled
 
 Array = npt.NDArray[np.float64]
-ULP = 2.3e-16
 MAX_COMBINATIONS = 200_000
 
 
@@ -55,72 +65,253 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
             return LogDelta(0.0, 0.0, 0.0, True, "closed", log_tail=-np.inf)
         value = float(gaussian_log_delta(epsilon, mu))
         tail = Gaussian(1.0 / mu).tails(epsilon)
-        return _bracket(value, float(tail.q_above), 4e-15 + 1e-15 * mu + 2 * ULP * (epsilon / mu) ** 2)
+        error = gaussian_log_error(epsilon, mu) * (2.0 + 0.25 * len(pair.terms))  # mu is a root of a sum
+        return _floored(_bracket(value, float(tail.q_above), error), epsilon)
     step, count = pair.terms[0]
     if count > 1 or len(pair.terms) > 1:
         return _enumerated(pair, epsilon)
+    value = _value(step, epsilon)
+    slip = _slip(step, float(epsilon), value)
+    found = with_absolute(_bracket(value, above(step, float(epsilon))[1], slip.relative), slip.log_absolute)
+    return _floored(found, epsilon)
+
+
+def _value(step: Step, epsilon: float) -> float:
     found = step.log_delta(np.array(float(epsilon)))
     assert found is not None
-    tails = step.tails(np.array(float(epsilon)))
-    cancel = 2 * float(np.exp(min(float(tails.p_above) - float(found), 600.0))) if _is_difference(step) else 1.0
-    answer = _bracket(float(found), float(tails.q_above), tails.error * cancel)
-    if step.density() is not None or answer.estimate == -np.inf:
-        return answer
-    reach = 1.0 + abs(epsilon) + max(abs(v) for v in (step.facts.min_loss, step.facts.max_loss, 0.0) if np.isfinite(v))
-    return with_absolute(answer, float(tails.p_above) + float(np.log(8 * ULP * reach)))
+    return float(found)
 
 
-def _is_difference(step: Step) -> bool:
-    """Whether the step's curve is computed as a difference of its tails."""
+class _Slip(NamedTuple):
+    """What rounding does to delta beside a few ulps of 1 + |log delta|: relatively, and absolutely (its log)."""
+
+    relative: float
+    log_absolute: float
+
+
+def _slip(step: Step, epsilon: float, value: float) -> _Slip:
+    """The error of a step's formula, `value` at `epsilon`; that of a level counts with the slope there, e^eps Q[L > eps]."""
     inner = step.step if isinstance(step, Reversed) else step
-    return isinstance(inner, AdditiveMixture) and inner.base.noise_kind != "lattice"
+    if isinstance(inner, PoissonSampled) and inner.step.log_delta(np.array(0.0)) is not None:
+        q = inner.sampling_probability
+        if q == 0.0:
+            return _Slip(ULP, -np.inf)
+        return _added(inner, epsilon) if isinstance(step, Reversed) else _removed(inner.step, q, epsilon)
+    if isinstance(step, FixedSizeSampled):
+        found = _removed(step.step.scaled(2), step.sample_size / step.dataset_size, abs(epsilon))
+        if epsilon >= 0.0:
+            return found
+        other = epsilon + _value(step, -epsilon)  # added to 1 - e^eps
+        return _Slip(ULP + found.relative * math.exp(min(other - value, 0.0)), found.log_absolute + epsilon)
+    if isinstance(step, Gaussian):
+        return _Slip(0.0 if step.mu == np.inf else gaussian_log_error(epsilon, step.mu), -np.inf)
+    if isinstance(step, ExponentialMechanism):
+        return _Slip(4 * ULP, -np.inf)  # eps - eta is exact near the end
+    if step.density() is None:
+        return _atoms_slip(step, epsilon)
+    tails = step.tails(np.array(epsilon))  # of steps that are not sampled
+    reach = abs(epsilon) + max(abs(v) for v in (step.facts.min_loss, step.facts.max_loss, 0.0) if np.isfinite(v))
+    moved = epsilon + float(tails.q_above) + _log(2 * ULP * reach)
+    if isinstance(inner, Laplace):
+        return _Slip(0.0, moved)
+    return _mixture_slip(step, inner, epsilon, value) if isinstance(inner, AdditiveMixture) else _Slip(tails.error, moved)
+
+
+def _removed(step: Step, q: float, epsilon: float) -> _Slip:
+    """q E_v(P||Q) with v = 1 + (e^eps - 1)/q: its rounding moves delta by Q[L > log v] q dv."""
+    level = float(log_unsampled(epsilon, q))
+    if level == -np.inf:
+        return _Slip(8 * ULP, -np.inf)
+    below = _slip(step, level, _value(step, level))
+    log_move, shift = _level_error(epsilon, q, level)
+    log_q = float(np.log(q))
+    moved = log_move + above(step, level - shift)[1]
+    return _Slip(below.relative - 2 * ULP * log_q, float(np.logaddexp(below.log_absolute + log_q, moved)))
+
+
+def _added(sampled: PoissonSampled, epsilon: float) -> _Slip:
+    """e^eps q v E_{1/v}(Q||P) with v = 1 + (e^{-eps} - 1)/q: its rounding moves delta by Q[L > -log v] e^eps q dv."""
+    q, step = sampled.sampling_probability, sampled.step.reversed()
+    level = float(log_unsampled(-epsilon, q))
+    log_move, _ = _level_error(-epsilon, q, level)
+    highest = float(np.logaddexp(level, log_move + _log(2.0 / q)))
+    moved = epsilon + log_move + above(step, -highest)[0]
+    if level == -np.inf:
+        return _Slip(0.0, moved)
+    below = _slip(step, -level, _value(step, -level))
+    rounding = 2 * ULP * (abs(epsilon) + abs(level) + abs(float(np.log(q))))
+    return _Slip(below.relative + rounding, float(np.logaddexp(below.log_absolute + epsilon + np.log(q) + level, moved)))
+
+
+def above(step: Step, loss: float) -> tuple[float, float]:
+    """log P[L > loss] and log Q[L > loss] at levels that keep their digits near 0."""
+    inner = step.step if isinstance(step, Reversed) else step
+    if isinstance(inner, PoissonSampled) and inner.sampling_probability == 1.0:
+        return above(inner.step.reversed() if isinstance(step, Reversed) else inner.step, loss)
+    if not isinstance(inner, PoissonSampled) or inner.sampling_probability == 0.0:
+        tails = step.tails(np.array(loss))
+        return float(tails.p_above), float(tails.q_above)
+    q = inner.sampling_probability
+    if isinstance(step, Reversed):
+        own, other = above(inner.step.reversed(), -float(log_unsampled(-loss, q)))
+        return own, float(np.logaddexp(np.log1p(-q) + own, np.log(q) + other))
+    level = float(log_unsampled(loss, q))
+    if level == -np.inf:
+        return 0.0, 0.0
+    own, other = above(inner.step, level)
+    return float(np.logaddexp(np.log1p(-q) + other, np.log(q) + own)), other
+
+
+def _level_error(loss: float, q: float, level: float) -> tuple[float, float]:
+    """The rounding of v = 1 + (e^loss - 1)/q as log(q dv), and that of log v."""
+    if q == 1.0:
+        return -np.inf, 0.0
+    part = loss if loss >= 1.0 else _log(min(abs(math.expm1(loss)), math.exp(loss)))
+    turn = 0.0 if level == -np.inf else abs(level)
+    log_move = float(np.logaddexp(part, np.log(q) + level + _log(turn)) if turn else part) + _log(3 * ULP)
+    return log_move, math.exp(min(log_move - float(np.log(q)) - level, 0.0)) if turn else 0.0
+
+
+def _atoms_slip(step: Step, epsilon: float) -> _Slip:
+    """Atoms off by their losses' rounding each, and sums of them."""
+    loss, log_p = step.atoms()
+    error = loss_error(step, loss)
+    log_p = log_p[loss > epsilon - error]
+    loss, error = (v[loss > epsilon - error] for v in (loss, error))
+    with np.errstate(divide="ignore"):
+        moved = log_total(log_p + np.minimum(epsilon - loss, 0.0) + np.log(error + ULP * np.abs(loss - epsilon)))
+    return _Slip(ULP * (10.0 + min(loss.size, 30)) + mass_error(step), float(np.logaddexp(moved, left_out(step))))
+
+
+def _mixture_slip(step: Step, mixture: AdditiveMixture, epsilon: float, value: float) -> _Slip:
+    """A difference of tails at a rounded loss; where the table of losses ends at 45 noise scales, what lies beyond."""
+    shift = float(loss_error(step, np.array([epsilon]))[0]) + ULP * abs(epsilon)
+    tails = step.tails(np.array([epsilon, epsilon - 2 * shift]))
+    moved = epsilon + float(tails.q_above[1]) + _log(shift)
+    if value == -np.inf:
+        beyond = float(mixture.base.noise_log_tails(np.array(45.0 * mixture.base.noise_scale))[0])
+        return _Slip(0.0, float(np.logaddexp(moved, beyond)))
+    log_p = float(tails.p_above[0])
+    return _Slip(2 * (tails.error + 8 * ULP * abs(log_p)) * math.exp(min(log_p - value, 600.0)), moved)
+
+
+def loss_error(step: Step, loss: Array) -> Array:
+    """What the stated losses (atoms, ends of the range) of a step may be off by."""
+    if isinstance(step, Reversed):
+        return loss_error(step.step, -loss)
+    if isinstance(step, (PureDP, ApproximateDP, RandomizedResponse, ExponentialMechanism)):
+        return np.zeros(loss.shape)
+    if isinstance(step, Laplace):
+        return np.full(loss.shape, _inverse_error(step.noise_multiplier))
+    if isinstance(step, PoissonSampled):
+        q = step.sampling_probability
+        if q in (0.0, 1.0):
+            return loss_error(step.step, loss) if q else np.zeros(loss.shape)
+        own = np.asarray(log_unsampled(loss, q))
+        inner = np.where(np.isfinite(own), own, 0.0)
+        share = np.where(np.isfinite(own), np.exp(np.minimum(np.log(q) + inner - loss, 0.0)), 0.0)
+        return share * loss_error(step.step, inner) + 4 * ULP * np.abs(loss)
+    if isinstance(step, FinitePair):
+        return 4 * ULP * np.abs(loss) + mass_error(step)
+    if isinstance(step, CurvePair):
+        return 4 * ULP * (1.0 + np.abs(loss))
+    if isinstance(step, AdditiveMixture):
+        return _mixture_loss_error(step, loss)
+    return 4 * ULP * np.abs(loss)
+
+
+def mass_error(step: Step) -> float:
+    """By how much probabilities as given miss the sum 1: relative to each of them."""
+    if isinstance(step, (Reversed, PoissonSampled)):
+        return mass_error(step.step)
+    return abs(math.fsum((*step.p, -1.0))) + abs(math.fsum((*step.q, -1.0))) if isinstance(step, FinitePair) else 0.0
+
+
+def _inverse_error(x: float) -> float:
+    """By how much the double 1/x misses it."""
+    inverse = Fraction(1.0 / x) if x else Fraction(0)
+    return float(abs(1 - inverse * Fraction(x)) * inverse)
+
+
+def _mixture_loss_error(step: AdditiveMixture, loss: Array) -> Array:
+    """Losses that are differences of logarithms."""
+    base = step.base
+    if base.noise_kind == "lattice":
+        at, log_p = step.atoms()
+        order = np.argsort(at)
+        error = 8 * ULP * (1.0 + np.abs(log_p) + np.abs(log_p - at))
+        return np.asarray(np.interp(loss, at[order], error[order]))
+    if base.noise_kind == "cusp":
+        reach = 1.0 + max(abs(s) for s, _ in step.p_weights + step.q_weights)
+        size = abs(math.log(2.0 * base.noise_scale)) + 2 * reach / base.noise_scale
+        return 4 * ULP * (np.abs(loss) + size)
+    return 4 * ULP * np.abs(loss)
+
+
+def left_out(step: Step) -> float:
+    """log of the P-mass that the atoms leave out: integer noise is cut where its probability falls below e^-800."""
+    if isinstance(step, (Reversed, PoissonSampled)):
+        return left_out(step.step)
+    if isinstance(step, DiscreteGaussian) or (isinstance(step, AdditiveMixture) and step.base.noise_kind == "lattice"):
+        return 1.0 - CUT
+    return -np.inf
 
 
 def _enumerated(pair: DominatingPair, epsilon: float) -> LogDelta:
     """Sum over every combination of atoms: positive terms, so the error is a few ulps a step."""
-    loss, log_p = _combinations(pair)
+    loss, log_p, error = _combinations(pair)
     value = float(atom_log_delta(loss, log_p, pair.log_p_only, epsilon))
-    above = loss > epsilon
-    tail = log_total((log_p - loss)[above])
+    tail = log_total((log_p - loss)[loss > epsilon])
     steps = sum(count for _, count in pair.terms)
     weights = sum(float(gammaln(count + 1)) for _, count in pair.terms)
-    reach = float(np.abs(loss).max(initial=0.0)) + abs(epsilon)
-    answer = _bracket(value, tail, 8 * ULP * (steps + weights + 60.0))
-    return with_absolute(answer, log_total(log_p[above]) + float(np.log(8 * ULP * (1.0 + reach))))
+    near = loss > epsilon - error
+    with np.errstate(divide="ignore"):
+        moved = log_total((log_p + np.minimum(epsilon - loss, 0.0) + np.log(error + ULP * np.abs(loss - epsilon)))[near])
+    cut = max(float(np.log(count)) + left_out(step) for step, count in pair.terms)
+    masses = sum(count * mass_error(step) for step, count in pair.terms)
+    answer = _bracket(value, tail, 8 * ULP * (steps + weights + 60.0) + masses)
+    return _floored(with_absolute(answer, float(np.logaddexp(moved, cut))), epsilon)
 
 
 def with_absolute(answer: LogDelta, log_error: float) -> LogDelta:
-    """The bracket widened by an absolute error of delta: the losses' own rounding moves 1 - e^{eps - l} by ulps of l."""
+    """The bracket widened by an absolute error of delta."""
     low = answer.lower + float(log1m_exp(log_error - answer.lower)) if log_error < answer.lower else -np.inf
     return answer._replace(lower=low, upper=min(float(np.logaddexp(answer.upper, log_error)), 0.0))
 
 
 def _combination_count(pair: DominatingPair) -> float:
-    total = 1.0
+    total = 1
     for step, count in pair.terms:
         if step.density() is not None:
             return np.inf
-        size = step.atoms()[0].size
-        total *= 1.0 if size <= 1 else math.comb(count + size - 1, min(size - 1, count)) if count < 10**6 else np.inf
-        if total > MAX_COMBINATIONS:
-            return np.inf
-    return total
+        size = max(step.atoms()[0].size, 1)
+        small, large = sorted((count, size - 1))
+        ways = 1
+        for i in range(1, small + 1):  # binomial(large + i, i), which grows with i
+            ways = ways * (large + i) // i
+            if total * ways > MAX_COMBINATIONS:
+                return np.inf
+        total *= ways
+    return float(total)
 
 
-def _combinations(pair: DominatingPair) -> tuple[Array, Array]:
-    """Losses and log P-masses of the composition's atoms."""
-    loss, log_p = np.zeros(1), np.zeros(1)
+def _combinations(pair: DominatingPair) -> tuple[Array, Array, Array]:
+    """Losses and log P-masses of the composition's atoms, and what the losses may be off by."""
+    loss, log_p, error = np.zeros(1), np.zeros(1), np.zeros(1)
     for step, count in pair.terms:
-        more_loss, more_p = _multiples(*step.atoms(), count)
+        own, own_p = step.atoms()
+        adds = 0.5 * ULP * (len(pair.terms) + own.size + 1)
+        more_loss, more_p, more_error = _multiples(own, own_p, loss_error(step, own) + adds * np.abs(own), count)
         loss = np.add.outer(loss, more_loss).ravel()
         log_p = np.add.outer(log_p, more_p).ravel()
-    return loss, log_p
+        error = np.add.outer(error, more_error).ravel()
+    return loss, log_p, error
 
 
-def _multiples(loss: Array, log_p: Array, count: int) -> tuple[Array, Array]:
+def _multiples(loss: Array, log_p: Array, error: Array, count: int) -> tuple[Array, Array, Array]:
     """Every way to spread `count` draws over the atoms, with its multinomial probability."""
     left = np.array([count])
-    total, log_w = np.zeros(1), np.full(1, float(gammaln(count + 1)))
+    total, log_w, off = np.zeros(1), np.full(1, float(gammaln(count + 1))), np.zeros(1)
     for k in range(loss.size):
         if k == loss.size - 1:
             taken, base = left, np.arange(left.size)
@@ -129,8 +320,9 @@ def _multiples(loss: Array, log_p: Array, count: int) -> tuple[Array, Array]:
             taken = np.arange(base.size) - np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
         total = total[base] + taken * loss[k]
         log_w = log_w[base] + taken * log_p[k] - gammaln(taken + 1)
+        off = off[base] + taken * error[k]
         left = left[base] - taken
-    return total, log_w
+    return total, log_w, off
 
 
 def widened(value: float, log_tail: float) -> LogDelta:
@@ -138,9 +330,43 @@ def widened(value: float, log_tail: float) -> LogDelta:
     return _bracket(value, log_tail, 4 * ULP)
 
 
+def between(log_low: float, log_more: float) -> LogDelta:
+    """A value of e^log_low at least, and at most e^log_more above it."""
+    low = widened(log_low, -np.inf)
+    if log_more == -np.inf:
+        return low
+    upper = min(float(np.logaddexp(low.upper, log_more + 16 * ULP * (1.0 + abs(log_more)))), 0.0)
+    return low._replace(estimate=min(float(np.logaddexp(log_low, log_more)), upper), upper=upper)
+
+
+def end_of_range(pair: DominatingPair, epsilon: float, *, top: bool) -> float:
+    """How far the largest loss may lie above epsilon, or the least below; at most 0 where it certainly does not."""
+    if not np.isfinite(epsilon):
+        return -np.inf if (epsilon > 0.0) == top else np.inf
+    gap, error = -Fraction(epsilon), 0.0
+    for step, count in pair.terms:
+        end = step.facts.max_loss if top else step.facts.min_loss
+        gap += count * Fraction(end)
+        error += count * float(loss_error(step, np.array([end]))[0])
+    return float(gap if top else -gap) + error * (1.0 + 1e-12)
+
+
 def _bracket(value: float, log_tail: float, error: float) -> LogDelta:
     """Widen by the error of log delta: relative to its size, since exp and log see the whole exponent."""
     if value == -np.inf:
         return LogDelta(value, value, value, True, "closed", log_tail=log_tail)
     slack = error + 8 * ULP * (1 + abs(value))
+    value = min(value, 0.0)
     return LogDelta(value - slack, value, min(value + slack, 0.0), True, "closed", log_tail=log_tail)
+
+
+def _floored(answer: LogDelta, epsilon: float) -> LogDelta:
+    """No pair has delta below 1 - e^eps."""
+    if epsilon >= 0.0:
+        return answer
+    edge = float(log1m_exp(epsilon))
+    return answer._replace(lower=max(answer.lower, min(edge - 4 * ULP * (1.0 + abs(edge)), answer.estimate)))
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0.0 else -np.inf

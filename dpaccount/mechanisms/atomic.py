@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp
+from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import Density, Nodes
 from dpaccount.pair import Step, Tails, nodes_log_mgf
 
@@ -29,6 +29,11 @@ class AtomicStep(Step):
     @final
     def log_delta(self, epsilon: Any) -> Any | None:
         return atom_log_delta(*self.atoms(), self.facts.log_p_only, epsilon)
+
+    @final
+    def reversed_log_delta(self, epsilon: Any) -> Any | None:
+        loss, log_p = self.atoms()
+        return atom_log_delta(-loss, log_p - loss, self.facts.log_q_only, epsilon)
 
     @final
     def step_log_mgf(self, z: Any) -> Any:
@@ -72,6 +77,10 @@ def atom_log_delta(loss: Array, log_p: Array, log_p_only: float, epsilon: Any) -
     and A_k = sum over m >= k of B_{m+1} (1 - e^{l_m - l_{m+1}}), the same sum at eps = l_k.
     """
     epsilon = np.asarray(epsilon, dtype=float)
+    if epsilon.size == 1:  # the plain sum: no logarithm as large as a loss is rounded in it
+        above = loss > epsilon.ravel()
+        parts = log_p[above] + log1m_exp(epsilon.ravel() - loss[above])
+        return np.full(epsilon.shape, log_total(np.append(parts, log_p_only)))[()]
     order = np.argsort(loss, kind="stable")
     loss, log_p = loss[order], log_p[order]
     if not loss.size:

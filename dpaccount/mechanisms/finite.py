@@ -55,8 +55,7 @@ class FinitePair(AtomicStep):
     def atoms(self) -> tuple[Array, Array]:
         p, q = np.asarray(self.p), np.asarray(self.q)
         both = (p > 0) & (q > 0)
-        log_p, log_q = np.log(p[both]), np.log(q[both])
-        return log_p - log_q, log_p
+        return log_ratio(p[both], q[both]), np.log(p[both])
 
     @cached_property
     def facts(self) -> Facts:
@@ -74,6 +73,15 @@ class FinitePair(AtomicStep):
         if parse("FinitePair.under", adjacency) is Adjacency.AS_WRITTEN:
             return (self,)
         return (self, FinitePair(self.q, self.p))
+
+
+def log_ratio(p: Array, q: Array) -> Array:
+    """log(p/q) for p, q > 0 to a few ulps of itself: of two tiny masses too, whose logarithms are large."""
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        ratio = p / q
+        near = np.log1p((p - q) / q)  # p - q is exact here
+        far = np.where((ratio > 1e-290) & (ratio < 1e290), np.log(ratio), np.log(p) - np.log(q))
+    return np.where((p <= 2 * q) & (q <= 2 * p), near, far)
 
 
 def _normalised(p: Array) -> tuple[float, ...]:

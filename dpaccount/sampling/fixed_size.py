@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp, log_expm1_plus, log_sampled
+from dpaccount._log import log1m_exp, log_expm1_plus, log_sampled, log_unsampled
 from dpaccount._quadrature import Density
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.gaussian import Gaussian
@@ -125,7 +125,7 @@ class FixedSizeSampled(Step):
     def log_delta(self, epsilon: Any) -> Any | None:
         q = self._q
         epsilon = np.asarray(epsilon, dtype=float)
-        right = np.log(q) + np.asarray(self._base.log_delta(log_expm1_plus(np.abs(epsilon), q) - np.log(q)))
+        right = np.log(q) + np.asarray(self._base.log_delta(log_unsampled(np.abs(epsilon), q)))
         with np.errstate(divide="ignore"):
             left = np.logaddexp(np.log(-np.expm1(np.minimum(epsilon, 0.0))), epsilon + right)
         return np.where(epsilon >= 0, right, left)[()]

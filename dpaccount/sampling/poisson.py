@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dpaccount import _check
-from dpaccount._log import log_expm1_plus, log_sampled
+from dpaccount._log import log_expm1_plus, log_sampled, log_unsampled
 from dpaccount._quadrature import Density
 from dpaccount._strip import ULP, LinearStrip, Strip
 from dpaccount.adjacency import Adjacency, parse, unsupported
@@ -150,7 +150,7 @@ class PoissonSampled(Step):
             edge = np.log(-np.expm1(np.minimum(epsilon, 0.0)))
         if self._trivial:
             return edge[()]
-        level = np.asarray(log_expm1_plus(epsilon, q) - np.log(q))
+        level = np.asarray(log_unsampled(epsilon, q))
         inside = level > -np.inf
         inner = self.step.log_delta(np.where(inside, level, 0.0))
         if inner is None:
@@ -163,15 +163,15 @@ class PoissonSampled(Step):
         epsilon = np.asarray(epsilon, dtype=float)
         if self._trivial:
             return self.log_delta(epsilon)
-        level = np.asarray(log_expm1_plus(-epsilon, q) - np.log(q))
+        level = np.asarray(log_unsampled(-epsilon, q))
         inside = level > -np.inf
         inner = self.step.reversed().log_delta(np.where(inside, -level, 0.0))
         if inner is None:
             return None
         with np.errstate(divide="ignore"):
             edge = np.log(-np.expm1(np.minimum(epsilon, 0.0)))
-            # 1 - (1-q) e^eps = e^eps (e^{-eps} - 1 + q)
-            value = epsilon + log_expm1_plus(-epsilon, q) + inner
+            # 1 - (1-q) e^eps = e^eps q v, with the very v of the level: delta is then stationary in it but for P[L > eps]
+            value = (np.log(q) + np.where(inside, level, 0.0)) + epsilon + inner
         return np.where(inside, np.maximum(value, edge), edge)[()]
 
     def step_log_mgf(self, z: Any) -> Any:
