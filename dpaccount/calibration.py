@@ -363,7 +363,8 @@ class _Search:
         """The best value tried, as feasible, if the answer itself meets the target there, as it may at an end of the range."""
         least = min(excess for excess in self.known.values() if not math.isnan(excess))
         tied = sorted(v for v, excess in self.known.items() if excess == least)
-        found = {v: self._achieved(v) for v in {tied[0], tied[-1]}}
+        ends = {self.low, self.high} if self.integer and least == math.inf else set()  # nothing told which way is better
+        found = {v: self._achieved(v) for v in {tied[0], tied[-1], *ends}}
         best = min(found, key=lambda v: (found[v] is None, self._loss(found[v]), v if rising else -v))
         achieved, others = found[best], [v for v, excess in self.known.items() if v != best and excess > 0.0]
         if achieved is not None and others and not self.target.missed(achieved):
@@ -372,10 +373,10 @@ class _Search:
         raise UnreachableTarget(self._why(best, achieved))
 
     def _achieved(self, value: float) -> Bounds | None:
-        """What is achieved at a value, which may lie so far out that no engine can say."""
+        """What is achieved at a value, which may lie so far out that no engine, or not even the family, can say."""
         try:
             return self.target.achieved(self.profile(value))
-        except ArithmeticError:
+        except (ArithmeticError, ValueError):
             return None
 
     @staticmethod

@@ -66,6 +66,10 @@ def privacy_statement(
     _check.choice(OWNER, "style", style, STYLES)
     if (epsilon is None) == (delta is None):
         _check.refuse(OWNER, "delta", "given, or epsilon instead of it", delta, "Pass exactly one of them.", TypeError)
+    if delta is None:
+        epsilon = _check.real(OWNER, "epsilon", epsilon)
+    else:
+        delta = _check.real(OWNER, "delta", delta, low=0.0, high=1.0)
     profile = _profile(subject)
     run = subject if isinstance(subject, TrainingRun) else profile.guarantee
     return statement_of(profile, run, style=style, cite=cite, epsilon=epsilon, delta=delta)

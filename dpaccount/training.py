@@ -304,7 +304,8 @@ def steps_of(epochs: Any, dataset_size: int, logical_batch_size: int) -> int:
     >>> steps_of(60, 60000, 256), steps_of(0.1, 60000, 6000)
     (14063, 1)
     """
-    return math.ceil(exact(epochs) * dataset_size / logical_batch_size)
+    records = _check.count("steps_of", "dataset_size", dataset_size)
+    return math.ceil(exact(epochs) * records / _check.count("steps_of", "logical_batch_size", logical_batch_size))
 
 
 def _check_sampler(sampler: Any) -> None:

@@ -18,6 +18,7 @@ from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.results import Status
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.statement import privacy_statement
 from dpaccount.training import PrivacyWarning, TrainingRun, steps_of
 
 MNIST = TrainingRun(dataset_size=60000, batch_size=256, epochs=60)
@@ -267,6 +268,11 @@ def test_what_cannot_be_reached_names_the_best_value_and_no_other(family, target
         calibrate(family, **target)
 
 
+def test_of_steps_that_are_all_too_many_the_first_is_the_best():
+    with pytest.raises(UnreachableTarget, match=r"at 1, the best value tried, it is 0\.00382925"):  # q (2 Phi(1/2) - 1)
+        SMALL.most_steps(advantage=0.0)
+
+
 @pytest.mark.parametrize("bracket", [(3.2, 3.8), (0.2, 0.8)])
 def test_a_bracket_without_a_whole_number_is_echoed_as_given(bracket):
     with pytest.raises(ValueError, match=rf"bracket.*got \({bracket[0]}, {bracket[1]}\)"):
@@ -332,6 +338,9 @@ def test_bad_input_is_refused_in_the_one_shape(change, kind, message):
         (lambda: SMALL.per_epoch([1e-5, 1e-6]), r"`TrainingRun.per_epoch\(delta=...\)` must be a single number"),
         (lambda: SMALL.notes("x"), r"`TrainingRun.notes\(delta=...\)`.*got 'x'"),
         (lambda: SMALL.epochs_of("x"), r"`TrainingRun.epochs_of\(steps=...\)`.*got 'x'"),
+        (lambda: steps_of(1, "a", 3), r"`steps_of\(dataset_size=...\)`.*got 'a'"),
+        (lambda: privacy_statement(SMALL, delta=[1e-5, 1e-6]), r"`privacy_statement\(delta=...\)` must be a single number"),
+        (lambda: privacy_statement(SMALL, epsilon="x"), r"`privacy_statement\(epsilon=...\)`.*got 'x'"),
         (lambda: SMALL.calibrate(after=5, epsilon=1.0, delta=1e-5), r"`TrainingRun\(after=...\)` must be a guarantee.*got 5"),
         (lambda: SMALL.most_steps(after=SMALL, epsilon=1.0, delta=1e-5), r"`TrainingRun\(after=...\)`.*pass its `guarantee`"),
         (
