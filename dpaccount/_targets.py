@@ -52,14 +52,24 @@ def target_of(
         return _privacy_target(epsilon, delta)
     if given[1]:
         return _error_target(alpha, beta)
-    a = _check.real("calibrate", "advantage", advantage, low=0.0, high=1.0)
+    a = _one("advantage", advantage, "", high=1.0)
     excess = _Gap(0.0, math.log(a) if a else -math.inf)
     return Target(f"advantage <= {a:g}", excess, lambda p: p.delta(epsilon=0.0), a >= 1.0, lambda found: bool(found.upper > a))
 
 
+def _one(name: str, value: Any, hint: str, **limits: float) -> float:
+    """The one number >= 0 of a target; for a list the comprehension is shown."""
+    if isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) != 0:
+        _check.refuse(
+            "calibrate", name, "a single number", value,
+            f"A call has one target; for several write [run.calibrate({name}=x, ...) for x in {name}s].", TypeError,
+        )
+    return _check.real("calibrate", name, value, low=0.0, hint=hint, **limits)
+
+
 def _privacy_target(epsilon: float | None, delta: float | None) -> Target:
-    e = _check.real("calibrate", "epsilon", epsilon, low=0.0, hint="Give epsilon and delta together.")
-    d = _check.real("calibrate", "delta", delta, low=0.0, high=1.0, hint="Give epsilon and delta together.")
+    e = _one("epsilon", epsilon, "Give epsilon and delta together.")
+    d = _one("delta", delta, "Give epsilon and delta together.", high=1.0)
     excess = _Gap(e, math.log(d) if d else -math.inf)
 
     def achieved(profile: Any) -> Bounds:
@@ -71,12 +81,8 @@ def _privacy_target(epsilon: float | None, delta: float | None) -> Target:
 
 
 def _error_target(alpha: float | None, beta: float | None) -> Target:
-    a = _check.real(
-        "calibrate", "false_positive_rate", alpha, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
-    )
-    b = _check.real(
-        "calibrate", "false_negative_rate", beta, low=0.0, high=1.0, hint="Give false_positive_rate and false_negative_rate."
-    )
+    a = _one("false_positive_rate", alpha, "Give false_positive_rate and false_negative_rate.", high=1.0)
+    b = _one("false_negative_rate", beta, "Give false_positive_rate and false_negative_rate.", high=1.0)
     if a + b > 1.0:
         _check.refuse(
             "calibrate", "false_negative_rate", f"at most 1 - false_positive_rate = {1 - a:g}", b,
@@ -98,6 +104,8 @@ class _Gap(Excess):
 
     def __call__(self, profile: Any) -> tuple[float, float]:
         if isinstance(profile, PrivacyProfile):
+            if self.goal == -math.inf:
+                return self._of_largest_loss(float(profile.epsilon(delta=0.0))), 0.0
             evaluator = profile._evaluator
             evaluator.look_at(self.hint)
             found = evaluator.log_delta(self.epsilon, self.goal, None if self.whole else self.lead)
@@ -109,6 +117,12 @@ class _Gap(Excess):
         if self.goal == -math.inf:
             return (-1.0 if value == -math.inf else 1.0), 0.0
         return (value - self.goal if value > -math.inf else -1e3), width
+
+    def _of_largest_loss(self, loss: float) -> float:
+        """delta = 0 speaks of the largest loss alone: log of it less log epsilon, above 0 wherever epsilon = 0 is missed."""
+        if loss == 0.0 or loss == math.inf:
+            return -1e3 if loss == 0.0 else math.inf
+        return math.log(loss) - math.log(self.epsilon) if self.epsilon else math.log(loss) + 750.0
 
 
 class _Shortfall(Excess):

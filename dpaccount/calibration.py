@@ -12,11 +12,12 @@ from dpaccount._targets import Target, target_of
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.pair import Guarantee
-from dpaccount.results import Calibration, NumericalFailure, Status
+from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
 
 WIDTH = 5e-10  # relative width of the final bracket
 FINEST = 4e-14  # the same where the curve itself is that sharp
-LOWEST, HIGHEST = 1e-9, 1e12
+LOWEST, HIGHEST = 1e-300, 1e12
+USUAL = 1e-9  # below it, which only targets such as delta = 1e-12 for a delta need, the search runs in leaps
 MAX_EVALUATIONS = 120
 
 
@@ -84,8 +85,24 @@ def calibrate(
     integer = _check.flag("calibrate", "integer", integer)
     target = target_of(epsilon, delta, false_positive_rate, false_negative_rate, advantage)
     low, high = _range(bracket, integer)
+    if bracket is None and target.trivial:  # whatever holds everywhere needs no look at the smallest numbers
+        low = max(low, USUAL)
     search = _Search(family, target, parse("calibrate", adjacency), method, integer, low, high)
     return search.run(bracket is None)
+
+
+def refuse_if_spent(before: Any, left: str = "", **target: Any) -> None:
+    """Raise `UnreachableTarget` if the profile of what came before misses a target by itself; `left` says what that means."""
+    names = ("epsilon", "delta", "false_positive_rate", "false_negative_rate", "advantage")
+    aim = target_of(*(target.get(name) for name in names))
+    aim.excess.whole = True
+    if aim.excess(before)[0] <= 0.0:
+        return
+    found = aim.achieved(before)
+    if aim.missed(found):
+        raise UnreachableTarget(
+            f"`calibrate` found no value that meets {aim.text}: what came before spends {float(found):.6g} on its own{left}."
+        )
 
 
 def _range(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, float]:
@@ -95,7 +112,11 @@ def _range(bracket: tuple[float, float] | None, integer: bool) -> tuple[float, f
     if ends.shape != (2,) or not ends[0] < ends[1]:
         _check.refuse("calibrate", "bracket", "a pair (low, high) with 0 <= low < high", bracket)
     low, high = float(ends[0]), float(ends[1])
-    return (max(1.0, math.ceil(low)), math.floor(high)) if integer else (low, high)
+    if not integer:
+        return low, high
+    if max(1.0, math.ceil(low)) > high:
+        _check.refuse("calibrate", "bracket", "a pair with a whole number >= 1 between its ends, as integer=True asks", bracket)
+    return max(1.0, math.ceil(low)), math.floor(high)
 
 
 class _OtherDirection(ArithmeticError):
@@ -118,6 +139,7 @@ class _Search:
     high: float
     known: dict[float, float] = field(default_factory=dict)
     refusal: ValueError | None = None
+    refused: float = math.nan
     width: float = WIDTH
     last: tuple[float, Any] = (math.nan, None)  # the last feasible value with its profile, whose contours are reused
 
@@ -132,10 +154,9 @@ class _Search:
 
     def _run(self, start: float) -> Calibration:
         rising = self._direction(start)
-        edge = self.high if not rising else self.low  # the end of the range that is safest
         feasible, infeasible = self._enclose(start, rising)
         if feasible is None:
-            raise UnreachableTarget(self._why(edge))
+            feasible, infeasible = self._safest(rising)
         if infeasible is None:
             return self._report(feasible, None, Status.NO_NOISE_NEEDED)
         feasible, infeasible = self._shrink(feasible, infeasible)
@@ -164,12 +185,16 @@ class _Search:
             except ValueError as error:
                 if isinstance(error, UnreachableTarget):
                     raise
-                self.refusal = error
+                self.refusal, self.refused = error, value
                 self.known[value] = math.nan
+            except ArithmeticError:
+                if value >= USUAL:
+                    raise
+                self.known[value] = math.nan  # so small that an engine leaves the range of doubles: the search ends before it
         return self.known[value]
 
     def _start(self, free: bool) -> float:
-        low, high = max(self.low, 1e-12), self.high
+        low, high = self.low or min(1e-12, 1e-3 * self.high), self.high
         candidates = [1.0, 0.5, 0.1, 0.01, 2.0, 10.0, 100.0, 1e4, 1e-4] if free else [math.sqrt(low * high), low, high]
         for value in candidates:
             if self.low <= value <= self.high and not math.isnan(self.excess(value)):
@@ -209,19 +234,23 @@ class _Search:
                 there = float(round(there)) if abs(there - here) >= 1 else here + (1.0 if upward else -1.0)
             there = min(there, limit) if upward else max(there, limit)
             value = self.excess(there)
+            if math.isnan(value) and there < USUAL:
+                break
             if math.isnan(value):
                 there = self._last_taken(here, there)
                 value = self.excess(there)
                 limit = there
+            flat = there < USUAL and abs(value - self.known[here]) < 1e-3 * abs(value)
             if value <= 0.0:
                 feasible = there
             else:
                 infeasible = there
-            if feasible is not None and infeasible is not None:
+            if flat or (feasible is not None and infeasible is not None):
                 break
-            stride, grown = self._stride(there, upward), min(max(factor * factor, 1.6), 1e3)
+            cap = 1e3 if there >= USUAL else 1e60
+            stride, grown = self._stride(there, upward), min(max(factor * factor, 1.6), cap)
             here, factor = there, stride if attempt < 5 else max(stride, grown)
-        if infeasible is None and not rising and not self.integer and self.low <= LOWEST and self.target.trivial:
+        if infeasible is None and not rising and not self.integer and self.low <= USUAL and self.target.trivial:
             feasible = 0.0 if not math.isnan(self.excess(0.0)) and self.excess(0.0) <= 0 else feasible
         return feasible, infeasible
 
@@ -330,13 +359,37 @@ class _Search:
         finally:
             self.target.excess.whole = False
 
-    def _why(self, edge: float) -> str:
-        best = min((v, k) for k, v in self.known.items() if not math.isnan(v))[1]
-        achieved = self.target.achieved(self.profile(best))
-        reason = f" The family refuses values beyond it: {self.refusal}" if self.refusal is not None else ""
-        return (
-            f"`calibrate` found no value that meets {self.target.text}: at {best:g}, the safest value tried, it is "
-            f"{float(achieved):.6g} ({achieved.status.value}).{reason}"
-        )
+    def _safest(self, rising: bool) -> tuple[float, float]:
+        """The best value tried, as feasible, if the answer itself meets the target there, as it may at an end of the range."""
+        least = min(excess for excess in self.known.values() if not math.isnan(excess))
+        tied = sorted(v for v, excess in self.known.items() if excess == least)
+        ends = {self.low, self.high} if self.integer and least == math.inf else set()  # nothing told which way is better
+        found = {v: self._achieved(v) for v in {tied[0], tied[-1], *ends}}
+        best = min(found, key=lambda v: (found[v] is None, self._loss(found[v]), v if rising else -v))
+        achieved, others = found[best], [v for v, excess in self.known.items() if v != best and excess > 0.0]
+        if achieved is not None and others and not self.target.missed(achieved):
+            self.known[best] = 0.0
+            return best, min(others, key=lambda v: abs(v - best))
+        raise UnreachableTarget(self._why(best, achieved))
 
+    def _achieved(self, value: float) -> Bounds | None:
+        """What is achieved at a value, which may lie so far out that no engine, or not even the family, can say."""
+        try:
+            return self.target.achieved(self.profile(value))
+        except (ArithmeticError, ValueError):
+            return None
 
+    @staticmethod
+    def _loss(found: Bounds | None) -> float:
+        return math.inf if found is None else float(found) if found.safe == "upper" else -float(found)
+
+    def _why(self, best: float, achieved: Bounds | None) -> str:
+        text = f"`calibrate` found no value that meets {self.target.text}: at {best:g}, the best value tried, "
+        if achieved is None:
+            text += "no engine can say what it is."
+        else:
+            text += f"it is {float(achieved):.6g}" + ("." if achieved.status is Status.OK else f" ({achieved.status.value}).")
+        towards = [v for v, excess in self.known.items() if not math.isnan(excess) and v != best]
+        if self.refusal is not None and not any((v > best) == (self.refused > best) for v in towards):
+            text += f" The family refuses values beyond it: {self.refusal}"
+        return text

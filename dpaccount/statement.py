@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import math
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
@@ -65,21 +66,38 @@ def privacy_statement(
     _check.choice(OWNER, "style", style, STYLES)
     if (epsilon is None) == (delta is None):
         _check.refuse(OWNER, "delta", "given, or epsilon instead of it", delta, "Pass exactly one of them.", TypeError)
+    if delta is None:
+        epsilon = _check.real(OWNER, "epsilon", epsilon)
+    else:
+        delta = _check.real(OWNER, "delta", delta, low=0.0, high=1.0)
     profile = _profile(subject)
+    run = subject if isinstance(subject, TrainingRun) else profile.guarantee
+    return statement_of(profile, run, style=style, cite=cite, epsilon=epsilon, delta=delta)
+
+
+def statement_of(
+    profile: PrivacyProfile, run: TrainingRun | Guarantee, before: Sequence[TrainingRun | Guarantee] = (), *,
+    epsilon: float | None = None, delta: float | None = None, style: str = "plain", cite: bool = False,
+) -> str:
+    """As `privacy_statement`, of a profile that counts a run and what was spent before it; each phase is described by itself."""
     found = profile.epsilon(delta=delta) if epsilon is None else profile.delta(epsilon=epsilon)
     computed = "epsilon" if epsilon is None else "delta"
-    if isinstance(subject, TrainingRun):
-        notes = found.notes + subject.notes(delta if epsilon is None else found.upper)
-    else:
-        notes = found.notes
+    notes = found.notes
+    if isinstance(run, TrainingRun):
+        notes += run.notes(delta if epsilon is None else found.upper)
     claim = _Claim(
-        "training run" if isinstance(subject, TrainingRun) else "release",
+        ("training run" if isinstance(run, TrainingRun) else "release") + (", with what came before it," if before else ""),
         float(found) if epsilon is None else float(epsilon),
         float(found) if delta is None else float(delta),
-        _facts(subject, profile, found, computed) + [("Note", note) for note in notes],
+        _facts(run, before, profile, found, computed) + [("Note", note) for note in notes],
     )
     text = {"plain": _plain, "markdown": _markdown, "latex": _latex}[style](claim)
-    return text + ("\n\n" + citations(subject, found) if cite else "")
+    return text + ("\n\n" + citations(*sources(profile, run, before), found) if cite else "")
+
+
+def sources(profile: PrivacyProfile, run: TrainingRun | Guarantee, before: Sequence[TrainingRun | Guarantee] = ()) -> list[Any]:
+    """What `citations` must see: the profile, and the training runs that it does not know to be such."""
+    return [*(phase for phase in (run, *before) if isinstance(phase, TrainingRun)), profile]
 
 
 class _Claim(NamedTuple):
@@ -101,8 +119,13 @@ def _profile(subject: Any) -> PrivacyProfile:
     return PrivacyProfile(subject)
 
 
-def _facts(subject: Any, profile: PrivacyProfile, found: Bounds, computed: str) -> list[tuple[str, str]]:
-    facts = describe(subject if isinstance(subject, TrainingRun) else profile.guarantee)
+def _facts(
+    run: TrainingRun | Guarantee, before: Sequence[TrainingRun | Guarantee], profile: PrivacyProfile, found: Bounds, computed: str
+) -> list[tuple[str, str]]:
+    facts = describe(run)
+    for phase in before:
+        (_, mechanism), *rest = describe(phase)
+        facts.append(("Before it", "; ".join([mechanism, *(f"{name.lower()}: {text}" for name, text in rest)])))
     facts.append(("Adjacency", f"{profile.adjacency}: {RELATIONS[profile.adjacency]}"))
     facts.append(("Bracket", f"{computed} in {bracket(found)}; {certainty(found)}"))
     facts.append(("Method", f"{method_text(found.method)}; dpaccount {version()}"))

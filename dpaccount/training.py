@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
-from dpaccount.calibration import calibrate
+from dpaccount.calibration import UnreachableTarget, calibrate, refuse_if_spent
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import Guarantee
@@ -151,6 +151,7 @@ class TrainingRun:
 
     def epsilon(self, delta: Any, *, method: str = "auto") -> Bounds:
         """The least epsilon at delta (array); warns with `PrivacyWarning` where delta >= 1/dataset_size."""
+        delta = _check.reals(f"{OWNER}.epsilon", "delta", delta, low=0.0, high=1.0)[()]
         notes = self.notes(delta)
         for note in notes:
             warnings.warn(note, PrivacyWarning, stacklevel=2)
@@ -158,6 +159,7 @@ class TrainingRun:
 
     def delta(self, epsilon: Any, *, method: str = "auto") -> Bounds:
         """delta(epsilon) of the run (array), with a note where it is at least 1/dataset_size."""
+        epsilon = _check.reals(f"{OWNER}.delta", "epsilon", epsilon, infinite=True)[()]
         found = self.profile(method=method).delta(epsilon=epsilon)
         return _noted(found, self.notes(found.upper))
 
@@ -166,6 +168,7 @@ class TrainingRun:
 
         Entry i belongs to the first ``epoch_steps[i]`` steps; the last one is the whole run.
         """
+        delta = _check.real(f"{OWNER}.per_epoch", "delta", delta, low=0.0, high=1.0, hint="One delta a call.")
         found = [PrivacyProfile(int(t) * self.step, self.adjacency, method=method).epsilon(delta=delta) for t in self.epoch_steps]
         lower, middle, upper = (
             np.array([getattr(b, side) for b in found], dtype=float) for side in ("lower", "estimate", "upper")
@@ -188,7 +191,7 @@ class TrainingRun:
 
     def notes(self, delta: Any) -> tuple[str, ...]:
         """What a reader must hear about this delta: 1/dataset_size or more protects nobody in particular."""
-        largest = float(np.max(np.asarray(delta, dtype=float), initial=0.0))
+        largest = float(np.max(_check.reals(f"{OWNER}.notes", "delta", delta), initial=0.0))
         if largest < 1.0 / self.dataset_size:
             return ()
         return (
@@ -216,23 +219,24 @@ class TrainingRun:
         >>> round(float(found), 5), found.achieved.upper <= 2.0
         (0.65641, True)
         """
-        return self._search(lambda s: replace(self, noise_multiplier=s).guarantee, target, method, after)
+        return self._search("no noise is enough", lambda s: replace(self, noise_multiplier=s).guarantee, target, method, after)
 
     def most_steps(self, *, method: str = "auto", after: Guarantee | None = None, **target: Any) -> Calibration:
         """The most steps of this kind that a target leaves, whatever this run's own length; `after` as in `calibrate`."""
-        return self._search(lambda t: t * self.step, target, method, after, integer=True, bracket=(1, 1e9))
+        return self._longest("0 steps are left", target, method, after)
 
     def remaining_epochs(self, *, method: str = "auto", after: Guarantee | None = None, **target: Any) -> Calibration:
         """The most epochs of this kind that a target leaves, after a prefix that was already run.
 
         The value may be fractional; its steps, rounded up, are the most that fit.
         """
-        found = self.most_steps(method=method, after=after, **target)
+        found = self._longest("0 epochs are left, that is 0 steps", target, method, after)
         value = self.epochs_of(int(found))
         return replace(found, value=value, infeasible=None if found.infeasible is None else self.epochs_of(int(found.infeasible)))
 
     def epochs_of(self, steps: int) -> float:
         """The epochs that so many steps make, rounded down so that they never need one step more."""
+        steps = _check.count(f"{OWNER}.epochs_of", "steps", steps)
         value = steps * self.logical_batch_size / self.dataset_size
         while steps_of(value, self.dataset_size, self.logical_batch_size) > steps:
             value = math.nextafter(value, 0.0)
@@ -251,17 +255,33 @@ class TrainingRun:
 
         top = self.dataset_size // self.accumulation
         if top == 1:
-            return self._search(family, target, method, after, integer=True)
-        return self._search(family, target, method, after, integer=True, bracket=(1, top))
+            return self._search("no batch is small enough", family, target, method, after, integer=True)
+        return self._search("no batch is small enough", family, target, method, after, integer=True, bracket=(1, top))
+
+    def _longest(self, left: str, target: dict[str, Any], method: str, after: Guarantee | None) -> Calibration:
+        step = self.step  # a run without noise is refused here, not as a value of the search
+        try:
+            return self._search(left, lambda t: t * step, target, method, after, depth=1, integer=True, bracket=(1, 1e9))
+        except UnreachableTarget as error:
+            if left in str(error):
+                raise
+            raise UnreachableTarget(f"{error} So {left}.") from None
 
     def _search(
-        self, family: Callable[[Any], Guarantee], target: dict[str, Any], method: str, after: Guarantee | None, **limits: Any
+        self, left: str, family: Callable[[Any], Guarantee], target: dict[str, Any], method: str, after: Guarantee | None,
+        depth: int = 0, **limits: Any,
     ) -> Calibration:
-        whole = family if after is None else lambda value: after + family(value)  # type: ignore[operator]
+        whole = family
+        if after is not None:
+            _check.instance(
+                OWNER, "after", after, Guarantee, "a guarantee, such as 100 * Gaussian(2.0)", "Of a TrainingRun pass its `guarantee`."
+            )
+            refuse_if_spent(PrivacyProfile(after, self.adjacency, method=method), f", so {left}", **target)
+            whole = lambda value: after + family(value)  # type: ignore[operator]  # noqa: E731
         found = calibrate(whole, adjacency=self.adjacency, method=method, **limits, **target)
         notes = self.notes(target["delta"]) if target.get("delta") is not None else ()
         for note in notes:
-            warnings.warn(note, PrivacyWarning, stacklevel=3)
+            warnings.warn(note, PrivacyWarning, stacklevel=3 + depth)
         return replace(found, notes=found.notes + notes)
 
 
@@ -284,7 +304,8 @@ def steps_of(epochs: Any, dataset_size: int, logical_batch_size: int) -> int:
     >>> steps_of(60, 60000, 256), steps_of(0.1, 60000, 6000)
     (14063, 1)
     """
-    return math.ceil(exact(epochs) * dataset_size / logical_batch_size)
+    records = _check.count("steps_of", "dataset_size", dataset_size)
+    return math.ceil(exact(epochs) * records / _check.count("steps_of", "logical_batch_size", logical_batch_size))
 
 
 def _check_sampler(sampler: Any) -> None:

@@ -120,6 +120,17 @@ def test_per_epoch(shell):
     assert "epoch" in shell("epsilon", *args).splitlines()[0]
 
 
+def test_per_epoch_takes_several_deltas_and_counts_what_came_before(shell, tmp_path):
+    first = tmp_path / "first.json"
+    first.write_text('{"noise_multiplier": 2.0, "sampling_probability": 0.1, "steps": 10}')
+    args = ["--dataset-size", 600, "--batch-size", 60, "--epochs", 2, "--noise-multiplier", 2, "--per-epoch"]
+    answers = json.loads(shell("epsilon", *args, "--delta", "1e-4,1e-5", "--after", first, "--json"))["answers"]
+    assert [(a["epoch"], a["steps"], a["delta"]) for a in answers] == [(1, 10, 1e-4), (1, 10, 1e-5), (2, 20, 1e-4), (2, 20, 1e-5)]
+    whole = PrivacyProfile(30 * PoissonSampled(Gaussian(2.0), 0.1))
+    assert answers[2]["upper"] == pytest.approx(whole.epsilon(delta=1e-4).upper, rel=1e-9)
+    assert shell("epsilon", *args, "--delta", "1e-4,1e-5", "--after", first).splitlines()[0].split()[:3] == ["epoch", "steps", "delta"]
+
+
 def test_a_large_delta_is_warned_about_on_standard_error(shell):
     args = ["--dataset-size", 600, "--batch-size", 60, "--epochs", 3, "--noise-multiplier", 2]
     shell("epsilon", *args, "--delta", 0.01, warning="warning: delta = 0.01 is not below 1/dataset_size")
@@ -190,6 +201,56 @@ def test_targets_other_than_epsilon_and_lists(shell):
     assert table.count("epsilon <=") == 4
 
 
+def test_a_table_of_answers_shows_what_differs_in_its_rows(shell):
+    args = ["calibrate", "--dataset-size", 600, "--noise-multiplier", 2, "--epsilon", "1,2", "--delta", "1e-5"]
+    out = shell(*args, "--epochs", 3, "--solve", "batch-size")
+    header, *rows = out.split("\n\n")[0].splitlines()
+    assert header.split()[-2:] == ["sampling", "steps"]
+    for row in rows:
+        batch = row.split()[0]
+        assert f"q = {batch}/600" in row
+        assert f"x 600/{batch})" in row
+    below = fields(out.split("\n\n")[1])
+    assert "sampling" not in below
+    assert "steps" not in below
+    assert below["mechanism"].startswith("DP-SGD")
+    out = shell(*args, "--batch-size", 60)
+    assert "steps" not in fields(out.split("\n\n")[1])
+    assert out.count(" steps;") == 2
+    out = shell("calibrate", "--sampling-probability", 0.1, "--steps", 3, "--epsilon", "1,2", "--delta", "1e-5")
+    assert fields(out.split("\n\n")[1])["mechanism"] == "Gaussian, noise multiplier as above"
+    out = shell("calibrate", "--mechanism", "pure", "--steps", 3, "--epsilon", "1,2", "--delta", "1e-5")
+    assert len(re.findall(r"any \S+-DP mechanism", out.split("\n\n")[0])) == 2
+
+
+def test_the_method_stands_in_its_row_where_rows_differ(shell):
+    common = shell("epsilon", *SAMPLED, "--delta", "1e-5,1e-6")
+    assert common.splitlines()[0].split() == ["delta", "epsilon", "bracket"]
+    assert fields(common)["method"].startswith("line")
+    out = shell("epsilon", "--mechanism", "exponential", "--mechanism-epsilon", 1, "--steps", 30, "--delta", "1e-3,1e-9,0")
+    methods = {line.split("] ")[1].strip().split()[0] for line in out.splitlines()[1:4]}
+    assert len(methods) > 1
+    assert "\nmethod" not in out
+
+
+def test_a_conversion_is_used_by_calibrate_as_well(shell):
+    args = ["calibrate", "--mechanism", "exponential", "--steps", 300, "--epsilon", 2, "--delta", "1e-5", "--json"]
+    found = [json.loads(shell(*args, "--conversion", name))["answers"][0] for name in ("mironov", "optimal")]
+    assert found[0]["mechanism_epsilon"] < found[1]["mechanism_epsilon"]
+
+
+def test_a_prefix_that_spends_the_budget_is_named(shell, tmp_path):
+    first = tmp_path / "first.json"
+    first.write_text('{"noise_multiplier": 1.0, "sampling_probability": 0.01, "steps": 1000}')
+    args = ["calibrate", "--after", first, "--epsilon", 1, "--delta", "1e-5"]
+    said = "what came before spends 1.82824 on its own"
+    assert said in shell(*args, "--steps", 10, code=64)
+    assert said + ", so 0 steps are left" in shell(*args, "--noise-multiplier", 2, code=64)
+    assert said + ", so 0 epochs are left, that is 0 steps" in shell(
+        *args, "--noise-multiplier", 2, "--dataset-size", 100, "--batch-size", 1, code=64
+    )
+
+
 # run files
 
 
@@ -197,7 +258,7 @@ def test_run_files_serve_every_command_and_the_command_line_wins(shell, tmp_path
     toml = tmp_path / "run.toml"
     toml.write_text("dataset-size = 6000\nbatch_size = 60\nepochs = 2\nnoise_multiplier = 1.5\ndelta = [1e-5]\nepsilon = 1\n")
     js = tmp_path / "run.json"
-    js.write_text('{"dataset_size": 6000, "batch_size": 60, "epochs": 2, "noise_multiplier": 1.5, "delta": "1e-5", "epsilon": 1}')
+    js.write_text('{"dataset_size": 6000, "batch_size": 60, "epochs": 2, "noise_multiplier": 1.5, "delta": 1e-5, "epsilon": 1}')
     for command in ("epsilon", "delta", "curve", "explain", "statement"):
         assert shell(command, "--run", toml) == shell(command, "--run", js)
     assert fields(shell("epsilon", "--run", toml))["steps"].startswith("200")
@@ -205,6 +266,34 @@ def test_run_files_serve_every_command_and_the_command_line_wins(shell, tmp_path
     assert fields(shell("epsilon", "--run", toml, "--sampling-probability", 0.5))["sampling"] == "Poisson, q = 0.5"
     out = shell("calibrate", "--run", toml, "--solve", "noise-multiplier", "--advantage", 0.1)
     assert "advantage <= 0.1" in out
+
+
+def test_the_command_line_wins_over_the_targets_of_a_file(shell, tmp_path):
+    toml = tmp_path / "run.toml"
+    toml.write_text("noise_multiplier = 2.0\ndelta = [1e-5, 1e-6]\nsolve = 'noise-multiplier'\n")
+    assert "about one --delta; got 2" in shell("statement", "--run", toml, code=64)
+    assert "delta = 1e-07." in shell("statement", "--run", toml, "--delta", "1e-7")
+    assert "epsilon = 2 and" in shell("statement", "--run", toml, "--epsilon", 2)
+    assert "not both" in shell("statement", "--run", toml, "--epsilon", 2, "--delta", "1e-6", code=64)
+    assert shell("explain", "--run", toml, "--epsilon", 2).startswith("delta")
+    assert shell("calibrate", "--run", toml, "--noise-multiplier", 9, "--delta", "1e-6", "--epsilon", 2).startswith("steps")
+
+
+def test_options_that_a_composition_in_a_file_has_no_use_for_are_refused(shell, tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(to_json(RenyiBound.zcdp(0.01)))
+    assert "--method has no effect" in shell("epsilon", "--run", path, "--delta", "1e-5", "--method", "line", code=64)
+    assert "nothing is left" in shell("calibrate", "--run", path, "--advantage", 0.1, "--solve", "steps", code=64)
+    path.write_text('{"format": "dpaccount", "version": 1, "guarantee": {"kind": "laplace", "noise_multiplier": "2"}}')
+    assert f"{path}: " in shell("epsilon", "--run", path, "--delta", "1e-5", code=64)
+
+
+def test_what_is_wrong_with_an_earlier_run_names_its_file(shell, tmp_path):
+    first = tmp_path / "first.toml"
+    for text, message in (("noise_multiplier = -1.0", "--noise-multiplier must be"), ("steps = 3", "Missing option")):
+        first.write_text(text)
+        err = shell("epsilon", "--noise-multiplier", 1, "--delta", "1e-5", "--after", first, code=64)
+        assert f"{first}: {message}" in err
 
 
 def test_a_serialised_composition_is_a_run_file(shell, tmp_path):
@@ -252,6 +341,9 @@ def test_relations_are_never_mixed(shell, tmp_path):
         ("run.json", "[1]", "a table of option names"),
         ("run.json", '{"format": "dpaccount", "version": 2}', "later dpaccount"),
         ("run.toml", 'mechanism = "gauss"\n', "'gauss'"),
+        ("run.toml", "mechanism = 5\n", "`mechanism` must be a word in quotes; got 5"),
+        ("run.json", '{"batch_size": "256"}', "`batch_size` must be a number; got '256'. Write numbers without quotes."),
+        ("run.toml", 'delta = [1e-5, "1e-6"]\n', "`delta` must be a number; got [1e-05, '1e-6']"),
     ],
 )
 def test_bad_run_files_are_refused(shell, tmp_path, name, text, message):
@@ -293,9 +385,20 @@ def test_curves_are_drawn_to_a_file(shell, tmp_path, kind):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_curve_refuses_two_formats_and_unknown_plot_types(shell, tmp_path):
+def test_curve_refuses_two_formats_and_files_that_cannot_be_written_before_it_computes(shell, tmp_path, monkeypatch):
     assert "not both" in shell("curve", *SAMPLED, "--csv", "--json", code=64)
-    assert "--plot" in shell("curve", "--noise-multiplier", 2, "--at", "1,2", "--plot", tmp_path / "x.nope", code=64)
+
+    def never(*arguments):
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(PrivacyProfile, "delta", never)
+    assert "must end in one of" in shell("curve", *SAMPLED, "--at", "1,2", "--plot", tmp_path / "x.nope", code=64)
+    assert "there is no folder" in shell("curve", *SAMPLED, "--at", "1,2", "--plot", tmp_path / "no" / "x.png", code=64)
+
+
+def test_curve_csv_says_of_each_row_whether_it_is_certified_and_how_it_was_found(shell):
+    rows = list(csv.DictReader(io.StringIO(shell("curve", "--noise-multiplier", 1, "--at", "0.5,1", "--csv"))))
+    assert [(row["certified"], row["method"]) for row in rows] == [("True", "closed")] * 2
 
 
 # convert: the numbers of the mathematics page, 18 digits by mpmath
@@ -332,7 +435,14 @@ def test_what_does_not_follow_is_said_and_refused(shell):
     data = json.loads(shell("convert", "--dp", "1,1e-6", "--json"))
     assert set(data["not_implied"]) == {"gdp", "zcdp", "rdp"}
     assert "infinite" in shell("convert", "--dp", "1,1e-6", "--to", "zcdp", code=64)
-    assert "no gdp" in shell("convert", "--zcdp", 0.5)
+    assert "0.5-zCDP does not imply Gaussian DP: " in shell("convert", "--zcdp", 0.5)
+
+
+def test_an_approximate_guarantee_says_what_it_can(shell):
+    out = shell("convert", "--dp", "1,1e-5")
+    assert "epsilon  1 at delta = 1e-05" in out
+    assert "delta    0.462122537 at epsilon = 0" in out  # (e - 1 + 2e-5)/(e + 1)
+    assert "(1, 1e-05)-DP does not imply Gaussian DP, zCDP or Renyi DP: with probability delta" in out
 
 
 @pytest.mark.parametrize(
@@ -407,6 +517,25 @@ def test_statement_styles(shell):
     assert data["bibtex"].startswith("%")
 
 
+def test_a_statement_describes_both_phases(shell, tmp_path):
+    first = tmp_path / "first.toml"
+    first.write_text("dataset_size = 6000\nbatch_size = 60\nepochs = 3\nnoise_multiplier = 1.25\n")
+    args = ["--dataset-size", 6000, "--batch-size", 30, "--epochs", 2, "--noise-multiplier", 1.5, "--delta", "1e-5", "--after", first]
+    for style in ([], ["--method", "lattice"]):
+        out = shell("statement", *args, *style)
+        assert out.startswith("This training run, with what came before it, is")
+        said = fields(out)
+        assert "DP-SGD" in said["Mechanism"]
+        assert said["Steps"].startswith("400 = ceil(2 epochs")
+        for part in ("DP-SGD", "noise multiplier 1.25 (noise over clipping norm)", "q = 60/6000", "300 = ceil(3 epochs x 6000/60)"):
+            assert part in said["Before it"]
+    both = PrivacyProfile(300 * PoissonSampled(Gaussian(1.25), 0.01) + 400 * PoissonSampled(Gaussian(1.5), 0.005))
+    data = json.loads(shell("statement", *args, "--json"))
+    assert data["answer"]["upper"] == pytest.approx(both.epsilon(delta=1e-5).upper, rel=1e-9)
+    assert "abadi2016deep" in data["bibtex"]
+    assert "DP-SGD" in fields(shell("epsilon", *args))["after"]
+
+
 # exit codes and refusals
 
 
@@ -418,32 +547,60 @@ def test_statement_styles(shell):
         (["epsilon", "--noise-multiplier", "1"], "Missing option '--delta'"),
         (["epsilon", "--delta", "1e-5"], "Missing option '--noise-multiplier'"),
         (["epsilon", "--noise-multiplier", "x", "--delta", "1e-5"], "'x' is not a number"),
-        (["epsilon", "--noise-multiplier", "-1", "--delta", "1e-5"], "`Gaussian(noise_multiplier=...)`"),
-        (["epsilon", "--noise-multiplier", "nan", "--delta", "1e-5"], "`Gaussian(noise_multiplier=...)`"),
-        (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "delta"),
-        (["epsilon", "--noise-multiplier", "1", "--delta", "1e-5", "--steps", "0"], "count"),
+        (["epsilon", "--noise-multiplier", "-1", "--delta", "1e-5"], "Error: --noise-multiplier must be"),
+        (["epsilon", "--noise-multiplier", "nan", "--delta", "1e-5"], "Error: --noise-multiplier must be"),
+        (["epsilon", "--noise-multiplier", "1", "--delta", "2"], "Error: --delta must be in [0, 1]; got 2.0"),
+        (["epsilon", "--noise-multiplier", "1", "--delta", "1e-5,0.5,2"], "Error: --delta must be in [0, 1]; got 2.0"),
+        (["epsilon", "--noise-multiplier", "1", "--delta", "1e-5", "--steps", "0"], "Error: --steps must be"),
         (["epsilon", "--noise-multiplier", "1", "--delta", "1e-5", "--steps", "1.5"], "not a whole number"),
         (["epsilon", *SAMPLED, "--delta", "1e-5", "--dataset-size", "100"], "not both"),
         (["epsilon", *SAMPLED, "--delta", "1e-5", "--epochs", "3"], "needs --dataset-size"),
         (["epsilon", *SAMPLED, "--delta", "1e-5", "--sensitivity", "3"], "does not belong"),
         (["epsilon", *MNIST, "--noise-multiplier", "1", "--delta", "1e-5", "--mechanism", "laplace"], "Gaussian"),
         (["epsilon", *MNIST[:4], "--noise-multiplier", "1", "--delta", "1e-5"], "'--epochs' or '--steps'"),
-        (["epsilon", *SAMPLED, "--delta", "1e-5", "--method", "closed"], "`method='closed'`"),
+        (["epsilon", *SAMPLED, "--delta", "1e-5", "--method", "closed"], "--method closed has no formula"),
         (["epsilon", *SAMPLED, "--delta", "1e-5", "--per-epoch"], "--per-epoch needs"),
         (["epsilon", *SAMPLED, "--delta", "1e-5", "--sampler", "shuffle"], "'shuffle'"),
         (
             ["epsilon", "--dataset-size", "100", "--batch-size", "128", "--steps", "10", "--noise-multiplier", "2", "--delta", "1e-6"],
-            "1.28",
+            "Error: --batch-size must be at most --dataset-size = 100, accumulation included; got 128",
         ),
-        (["epsilon", "--mechanism", "randomized-response", "--mechanism-epsilon", "1", "--delta", "0"], "replace-one"),
+        (["epsilon", "--mechanism", "randomized-response", "--mechanism-epsilon", "1", "--delta", "0"], "pass --adjacency replace-one"),
+        (["delta", "--mechanism", "randomized-response", "--mechanism-epsilon", "1", "--epsilon", "0"], "--mechanism randomized-resp"),
+        (["epsilon", "--mechanism", "pure", "--mechanism-epsilon", "-1", "--delta", "0"], "Error: --mechanism-epsilon must be"),
+        (["epsilon", "--mechanism", "approximate", "--mechanism-epsilon", "1", "--mechanism-delta", "2", "--delta", "0"],
+         "Error: --mechanism-delta must be"),
+        (["curve", *SAMPLED, "--kind", "trade-off", "--at", "2"], "Error: --at must be"),
+        (["curve", *SAMPLED, "--kind", "renyi", "--at", "1"], "Error: --at must be"),
+        (["calibrate", *MNIST, "--epsilon", "-1", "--delta", "1e-5"], "Error: --epsilon must be"),
+        (["calibrate", *MNIST, "--fpr", "2", "--fnr", "0.1"], "Error: --fpr must be"),
+        (["convert", "--dp", "1,2"], "Error: --dp must be"),
+        (["convert", "--zcdp", "-1"], "Error: --zcdp must be"),
+        (["convert", "--rdp", "1:1"], "Error: --rdp must be"),
         (["calibrate", *SAMPLED, "--epsilon", "1", "--delta", "1e-5"], "Nothing is left free"),
         (["calibrate", *MNIST, "--epsilon", "1"], "Missing option '--delta'"),
         (["calibrate", *MNIST, "--epsilon", "1", "--delta", "1e-5", "--advantage", "0.1"], "Give one target"),
-        (["calibrate", *MNIST, "--solve", "batch-size", "--epsilon", "1", "--delta", "1e-5"], "--noise-multiplier"),
+        (["calibrate", *MNIST[:2], *MNIST[4:], "--solve", "batch-size", "--epsilon", "1", "--delta", "1e-5"], "--noise-multiplier"),
         (["calibrate", "--steps", "3", "--solve", "epochs", "--epsilon", "1", "--delta", "1e-5"], "needs --dataset-size"),
         (["calibrate", "--noise-multiplier", "1", "--sampling-probability", "0.5", "--epsilon", "0.001", "--delta", "1e-9"], "no value"),
+        # what would be ignored
+        (["explain", *SAMPLED, "--delta", "1e-5", "--epsilon", "2"], "Give --delta or --epsilon, not both"),
+        (["statement", *SAMPLED, "--delta", "1e-5", "--epsilon", "2"], "Give --delta or --epsilon, not both"),
+        (["statement", *SAMPLED, "--delta", "1e-5", "--markdown", "--latex"], "--markdown or --latex"),
+        (["epsilon", *SAMPLED, "--delta", "1e-5", "--conversion", "optimal"], "--conversion has no effect"),
+        (["epsilon", "--noise-multiplier", "1", "--delta", "1e-5", "--sampler", "poisson"], "--sampler needs"),
+        (["curve", *SAMPLED, "--kind", "renyi", "--method", "lattice"], "--method has no effect"),
+        (["calibrate", *SAMPLED[2:], "--noise-multiplier", "2", "--solve", "noise-multiplier", "--advantage", "0.1"], "cannot be given"),
+        (["calibrate", *MNIST, "--noise-multiplier", "2", "--solve", "steps", "--advantage", "0.1"], "--epochs cannot be given"),
+        (["calibrate", *MNIST, "--noise-multiplier", "2", "--solve", "sampling-probability", "--advantage", "0.1"], "batch-size"),
+        (["calibrate", *SAMPLED, "--solve", "mechanism-epsilon", "--advantage", "0.1"], "does not belong to --mechanism gaussian"),
+        (["calibrate", *MNIST, "--conversion", "optimal", "--advantage", "0.1"], "--conversion has no effect"),
+        (["convert", "--gdp", "1", "--to", "zcdp", "--delta", "1e-5"], "--delta has no effect with --to zcdp"),
+        (["convert", "--gdp", "1", "--delta", "1e-5", "--conversion", "optimal"], "--conversion has no effect"),
+        (["convert", "--zcdp", "1", "--conversion", "optimal"], "--conversion has no effect"),
+        (["convert", "--dp", "1,1e-5", "--order", "2"], "--order has no effect"),
         (["explain", *SAMPLED], "'--delta'"),
-        (["explain", *SAMPLED, "--delta", "1e-5,1e-6"], "one --delta"),
+        (["explain", *SAMPLED, "--delta", "1e-5,1e-6"], "about one --delta"),
         (["statement", *SAMPLED], "'--delta'"),
     ],
 )

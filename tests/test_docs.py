@@ -241,6 +241,8 @@ STEPS = {
     "PoissonSampled(Gaussian)": PoissonSampled(Gaussian(2.0), 0.1),
     "PoissonSampled(Laplace)": PoissonSampled(Laplace(2.0), 0.1),
     "PoissonSampled(DiscreteGaussian)": PoissonSampled(DiscreteGaussian(2.0), 0.1),
+    "PoissonSampled(DiscreteLaplace)": PoissonSampled(DiscreteLaplace(2.0), 0.1),
+    "PoissonSampled(ExponentialMechanism)": PoissonSampled(ExponentialMechanism(0.5), 0.1),
     "PoissonSampled(PureDP)": PoissonSampled(PureDP(0.5), 0.1),
     "FixedSizeSampled(Gaussian)": FixedSizeSampled(Gaussian(2.0), 10, 100),
 }

@@ -11,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaccount.calibration import UnreachableTarget
+from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.results import Status
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.statement import privacy_statement
 from dpaccount.training import PrivacyWarning, TrainingRun, steps_of
 
 MNIST = TrainingRun(dataset_size=60000, batch_size=256, epochs=60)
@@ -211,8 +214,69 @@ def test_remaining_epochs_are_those_steps():
 
 
 def test_a_prefix_that_spent_everything_leaves_nothing():
-    with pytest.raises(UnreachableTarget, match=r"epsilon <= 0\.1"):
-        SMALL.remaining_epochs(epsilon=0.1, delta=1e-5, after=1000 * SMALL.step)
+    before = 1000 * SMALL.step
+    with pytest.raises(UnreachableTarget, match=r"epsilon <= 0\.1.*what came before spends 1\.8.* 0 epochs are left, that is 0 steps"):
+        SMALL.remaining_epochs(epsilon=0.1, delta=1e-5, after=before)
+    with pytest.raises(UnreachableTarget, match=r"what came before spends 0\.16.* on its own, so 0 steps are left"):
+        SMALL.most_steps(advantage=0.1, after=before)
+    with pytest.raises(UnreachableTarget, match=r"what came before spends 1\.8.* no noise is enough"):
+        SMALL.calibrate(epsilon=0.1, delta=1e-5, after=before)
+    with pytest.raises(UnreachableTarget, match=r"no batch is small enough"):
+        SMALL.largest_batch(epsilon=0.1, delta=1e-5, after=before)
+
+
+def test_a_first_step_that_is_too_much_leaves_nothing():
+    with pytest.raises(UnreachableTarget, match=r"at 1, the best value tried, it is 1\.1.* 0 epochs are left, that is 0 steps"):
+        SMALL.remaining_epochs(epsilon=0.01, delta=1e-9)
+
+
+# the ends of a search
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-30, 1e-299])
+def test_small_values_are_found(delta):
+    found = calibrate(lambda d: ApproximateDP(0.5, d), epsilon=1.0, delta=delta)
+    assert delta * (1 - 1e-9) <= found.value <= delta
+    assert found.evaluations < 40
+
+
+def test_a_feasible_end_of_the_range_is_the_answer():
+    found = calibrate(lambda d: ApproximateDP(0.5, d), epsilon=1.0, delta=1e-9, bracket=(1e-9, 1.0))
+    assert found.value == 1e-9
+    assert found.achieved.upper <= 1.0
+
+
+def test_a_target_of_no_delta_is_read_off_the_largest_loss():
+    found = calibrate(lambda s: 3 * Laplace(s), epsilon=1.0, delta=0.0)
+    assert found.value == pytest.approx(3.0, rel=1e-12)
+    assert found.evaluations < 30
+    assert calibrate(PureDP, epsilon=1.0, delta=0.0).value == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("family", "target", "message"),
+    [
+        (Gaussian, {"advantage": 0.0}, r"at 1e\+12, the best value tried, it is 3\.98942e-13\.$"),
+        (Gaussian, {"epsilon": 1.0, "delta": 0.0}, r"at 1e\+12, the best value tried, it is inf \(the privacy loss is unbounded"),
+        (lambda q: 100 * PoissonSampled(Gaussian(1.0), q), {"advantage": 0.0}, r"at 0\.0001, the best value tried, it is 0\.000\d+\.$"),
+        (lambda e: 10 * Gaussian(2.0) + PureDP(e), {"epsilon": 0.1, "delta": 1e-12}, r"the best value tried, it is 11\.99\d+\.$"),
+    ],
+    ids=["advantage", "delta", "sampling", "prefix"],
+)
+def test_what_cannot_be_reached_names_the_best_value_and_no_other(family, target, message):
+    with pytest.raises(UnreachableTarget, match=message):
+        calibrate(family, **target)
+
+
+def test_of_steps_that_are_all_too_many_the_first_is_the_best():
+    with pytest.raises(UnreachableTarget, match=r"at 1, the best value tried, it is 0\.00382925"):  # q (2 Phi(1/2) - 1)
+        SMALL.most_steps(advantage=0.0)
+
+
+@pytest.mark.parametrize("bracket", [(3.2, 3.8), (0.2, 0.8)])
+def test_a_bracket_without_a_whole_number_is_echoed_as_given(bracket):
+    with pytest.raises(ValueError, match=rf"bracket.*got \({bracket[0]}, {bracket[1]}\)"):
+        calibrate(lambda t: t * Gaussian(10.0), epsilon=1.0, delta=1e-5, integer=True, bracket=bracket)
 
 
 @pytest.mark.parametrize("length", [{"epochs": 3, "steps": None}, {"epochs": None, "steps": 300}])
@@ -263,6 +327,32 @@ def test_bad_input_is_refused_in_the_one_shape(change, kind, message):
     with pytest.raises(kind, match=message) as caught:
         replace(SMALL, **change)
     assert str(caught.value).startswith("`")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: SMALL.epsilon("x"), r"`TrainingRun.epsilon\(delta=...\)` must be in \[0, 1\]; got 'x'"),
+        (lambda: SMALL.delta("x"), r"`TrainingRun.delta\(epsilon=...\)`.*got 'x'"),
+        (lambda: SMALL.per_epoch("x"), r"`TrainingRun.per_epoch\(delta=...\)`.*got 'x'"),
+        (lambda: SMALL.per_epoch([1e-5, 1e-6]), r"`TrainingRun.per_epoch\(delta=...\)` must be a single number"),
+        (lambda: SMALL.notes("x"), r"`TrainingRun.notes\(delta=...\)`.*got 'x'"),
+        (lambda: SMALL.epochs_of("x"), r"`TrainingRun.epochs_of\(steps=...\)`.*got 'x'"),
+        (lambda: steps_of(1, "a", 3), r"`steps_of\(dataset_size=...\)`.*got 'a'"),
+        (lambda: privacy_statement(SMALL, delta=[1e-5, 1e-6]), r"`privacy_statement\(delta=...\)` must be a single number"),
+        (lambda: privacy_statement(SMALL, epsilon="x"), r"`privacy_statement\(epsilon=...\)`.*got 'x'"),
+        (lambda: SMALL.calibrate(after=5, epsilon=1.0, delta=1e-5), r"`TrainingRun\(after=...\)` must be a guarantee.*got 5"),
+        (lambda: SMALL.most_steps(after=SMALL, epsilon=1.0, delta=1e-5), r"`TrainingRun\(after=...\)`.*pass its `guarantee`"),
+        (
+            lambda: SMALL.calibrate(epsilon=[1, 2, 4], delta=1e-7),
+            r"single number; got \[1, 2, 4\].*\[run.calibrate\(epsilon=x, ...\) for x in epsilons\]",
+        ),
+        (lambda: SMALL.calibrate(advantage=np.array([0.1])), r"\[run.calibrate\(advantage=x, ...\) for x in advantages\]"),
+    ],
+)
+def test_bad_questions_are_refused_in_the_one_shape(ask, message):
+    with pytest.raises(TypeError, match=message):
+        ask()
 
 
 def test_a_run_without_noise_multiplier_answers_nothing():

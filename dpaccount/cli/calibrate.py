@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from functools import reduce
+from operator import add
 from typing import Any
 
 import click
 
-from dpaccount.calibration import calibrate
+from dpaccount.calibration import calibrate, refuse_if_spent
 from dpaccount.cli.options import run_options
-from dpaccount.cli.show import bounds_record, print_json, print_lines, print_table, warn
+from dpaccount.cli.show import Line, bounds_record, print_found, print_json, print_lines, warn
 from dpaccount.cli.stated import Stated, flag
+from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.results import Calibration, Status
-from dpaccount.statement import bracket, certainty, method_text, shown_down, shown_up
+from dpaccount.statement import bracket, certainty, method_text, shown, shown_down, shown_up
 from dpaccount.training import steps_of
 
 FREE = ("noise-multiplier", "mechanism-epsilon", "sampling-probability", "steps", "epochs", "batch-size")
@@ -37,9 +41,10 @@ def calibrate_command(ctx: click.Context, /, as_json: bool, solve: str | None, *
     """
     stated = Stated.of(ctx)
     targets = _targets(stated)
+    if solve is not None and "solve" not in stated.typed and solve.replace("-", "_") in stated.typed:
+        solve = None  # the command line gives what the run file would solve for
     free = solve.replace("-", "_") if solve else _missing(stated)
-    if free in ("epochs", "batch_size") and not stated.trained:
-        raise click.UsageError(f"{flag(free)} needs --dataset-size and the other numbers of a training run.")
+    _check_free(stated, free)
     solved = [_solve(stated, free, target) for target in targets]
     notes = [n for target, (_, found) in zip(targets, solved, strict=True) for n in (*found.notes, *_notes(stated, target))]
     if as_json:
@@ -51,6 +56,31 @@ def calibrate_command(ctx: click.Context, /, as_json: bool, solve: str | None, *
     else:
         _print_several(free, solved)
     warn(notes)
+
+
+def _check_free(stated: Stated, free: str) -> None:
+    """Refuse to solve for a number that is given, or that the run does not depend on."""
+    _refuse_loaded(stated)
+    if free in ("epochs", "batch_size") and not stated.trained:
+        raise click.UsageError(f"{flag(free)} needs --dataset-size and the other numbers of a training run.")
+    if free == "sampling_probability" and stated.trained:
+        raise click.UsageError("Of a run with --dataset-size solve for batch-size, which sets its sampling probability.")
+    if free in ("noise_multiplier", "mechanism_epsilon") and free != _size(stated):
+        raise click.UsageError(f"{flag(free)} does not belong to --mechanism {stated.mechanism}.")
+    for name in ("epochs", "steps") if free in ("epochs", "steps") else (free,):
+        if name in stated.typed:
+            raise click.UsageError(f"{flag(name)} cannot be given if {free.replace('_', '-')} is to be found.")
+
+
+def _refuse_loaded(stated: Stated) -> None:
+    if stated.loaded is not None:
+        raise click.UsageError("The run file holds a whole composition: nothing is left to solve for.")
+
+
+def _size(stated: Stated) -> str:
+    """The parameter of the mechanism that sets its noise."""
+    noisy = stated.mechanism in ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace")
+    return "noise_multiplier" if noisy else "mechanism_epsilon"
 
 
 def _notes(stated: Stated, target: dict[str, float]) -> tuple[str, ...]:
@@ -71,19 +101,18 @@ def _targets(stated: Stated) -> list[dict[str, float]]:
 def _missing(stated: Stated) -> str:
     """The number that the options leave free."""
     values = stated.values
-    if stated.loaded is not None:
-        raise click.UsageError("The run file holds a whole composition: nothing is left to solve for.")
-    size = "noise_multiplier" if stated.mechanism in ("gaussian", "laplace", "discrete-gaussian", "discrete-laplace") else (
-        "mechanism_epsilon"
-    )
-    order = [size, "steps"] + (["batch_size"] if stated.trained else ["sampling_probability"])
+    _refuse_loaded(stated)
+    order = [_size(stated), "steps"] + (["batch_size"] if stated.trained else ["sampling_probability"])
     for name in order:
         if values.get(name) is None and not (name == "steps" and values.get("epochs") is not None):
             return "epochs" if name == "steps" and stated.trained else name
     raise click.UsageError("Nothing is left free: leave one number out, or name it with --solve.")
 
 
-def _solve(stated: Stated, free: str, target: dict[str, float]) -> tuple[Stated, Calibration]:
+_LEFT = {"steps": ", so 0 steps are left", "epochs": ", so 0 epochs are left, that is 0 steps"}
+
+
+def _solve(stated: Stated, free: str, target: dict[str, Any]) -> tuple[Stated, Calibration]:
     """The run with the found value filled in, and the calibration."""
     search = "steps" if free == "epochs" else free
 
@@ -95,10 +124,11 @@ def _solve(stated: Stated, free: str, target: dict[str, float]) -> tuple[Stated,
     top = stated.values["dataset_size"] // (stated.values.get("accumulation") or 1) if search == "batch_size" else None
     bracket = (1, 1e9) if search == "steps" else None if top is None or top < 2 else (1, top)
     fill(0.5 if search == "sampling_probability" else 1).guarantee  # noqa: B018  # refuses what else is missing or wrong
-    found = calibrate(
-        lambda value: fill(value).guarantee, integer=search in _INTEGER, bracket=bracket, adjacency=stated.values["adjacency"],
-        method=stated.values["method"], **target,
-    )
+    if stated.before:
+        v = stated.values
+        before = PrivacyProfile(reduce(add, stated.spent), v["adjacency"], method=v["method"], conversion=v["conversion"])
+        refuse_if_spent(before, _LEFT.get(free, ""), **target)
+    found = calibrate(lambda value: fill(value).profile, integer=search in _INTEGER, bracket=bracket, **target)
     value: Any = found.value
     if search not in _INTEGER:  # what is printed is what was checked, or safer
         value = float(_shown(search, value))
@@ -153,12 +183,23 @@ def _print_one(free: str, filled: Stated, found: Calibration) -> None:
 
 def _print_several(free: str, solved: list[tuple[Stated, Calibration]]) -> None:
     rows = [(_answer(free, filled), found.target, bracket(found.achieved)) for filled, found in solved]
-    print_table((free.replace("_", " "), "target", "achieved"), rows)
-    print_lines([
-        *((name, text) for name, text in solved[0][0].lines() if free != "noise_multiplier" or name != "mechanism"),
-        ("method", method_text(", ".join(dict.fromkeys(found.achieved.method for _, found in solved)))),
-        ("digits", certainty(solved[0][1].achieved)),
-    ])
+    print_found(
+        (free.replace("_", " "), "target", "achieved"), rows, [found.achieved for _, found in solved],
+        [_facts(free, filled) for filled, _ in solved],
+    )
+
+
+def _facts(free: str, filled: Stated) -> list[Line]:
+    """The run without the number that was found, which has a column of its own."""
+    value = re.escape("" if free == "epochs" else shown(filled.values[free]))
+    found = []
+    for name, text in filled.lines():
+        if name == "steps" and free in ("steps", "epochs"):
+            continue
+        if name in ("mechanism", "sampling") and value:
+            text = re.sub(rf"(noise multiplier|range|epsilon|q =) {value}(?=$|[ ,])", r"\1 as above", text)
+        found.append((name, text))
+    return found
 
 
 def _record(free: str, target: dict[str, float], filled: Stated, found: Calibration) -> dict[str, Any]:

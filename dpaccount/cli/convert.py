@@ -22,6 +22,8 @@ from dpaccount.statement import shown, shown_up
 
 KINDS = ("gdp", "zcdp", "rdp", "epsilon", "delta")
 ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0)
+NAMES = {"gdp": "Gaussian DP", "zcdp": "zCDP", "rdp": "Renyi DP"}
+INFINITE = "with probability delta the privacy loss may be infinite, and then every Renyi divergence is, which no Gaussian's is."
 PAPERS = {
     "improved": "Canonne, Kamath, Steinke 2020, Prop. 12",
     "mironov": "Mironov 2017, Prop. 3",
@@ -91,10 +93,13 @@ def convert_command(
     dpaccount convert --dp 1 --to zcdp
     """
     source = _source(gdp, zcdp, rdp, dp)
+    _check_used(source, to, delta=delta, epsilon=epsilon, order=orders, conversion=conversion)
+    if source.kind == "approximate" and delta is epsilon is None:  # what it says, and what it says of the advantage
+        delta, epsilon = (source.delta,), (0.0,)
     rows, missing = _rows(source, delta, epsilon, orders, conversion)
     if to is not None:
         if to in missing:
-            raise click.UsageError(f"{source.text} does not imply {to.upper() if to != 'zcdp' else 'zCDP'}: {missing[to]}")
+            raise click.UsageError(f"{source.text} does not imply {NAMES[to]}: {missing[to]}")
         rows = [row for row in rows if row.kind == to]
         if not rows:
             raise click.UsageError(f"--to {to} needs {'--delta' if to == 'epsilon' else '--epsilon'}.")
@@ -103,10 +108,27 @@ def convert_command(
         return print_json("convert", source=source.text, implied=[row._asdict() for row in rows], not_implied=missing)
     print_lines([("from", source.text)])
     click.echo()
-    print_table(("implies", "value", "by"), [(row.kind, row.text, row.how) for row in rows])
-    if missing:
-        return print_lines((f"no {kind}", reason) for kind, reason in missing.items())
-    return None
+    if rows:
+        print_table(("implies", "value", "by"), [(row.kind, row.text, row.how) for row in rows])
+    for reason in dict.fromkeys(missing.values()):
+        *names, last = [NAMES[kind] for kind, why in missing.items() if why == reason]
+        click.echo(f"{source.text} does not imply {', '.join(names) + ' or ' if names else ''}{last}: {reason}")
+
+
+def _check_used(source: Source, to: str | None, **asked: Any) -> None:
+    """Refuse questions that would not be answered."""
+    given = {name for name, value in asked.items() if value is not None}
+    renyi = isinstance(source.guarantee, RenyiBound)
+    curve = {"delta", "epsilon"} & given if to in (None, "epsilon", "delta") else set()
+    if "conversion" in given and (not renyi or not curve):
+        raise click.UsageError(
+            "--conversion has no effect: it turns --zcdp or --rdp into epsilon at a --delta, or delta at an --epsilon."
+        )
+    if "order" in given and source.kind == "approximate":
+        raise click.UsageError(f"--order has no effect: {source.text} does not imply {NAMES['rdp']}: {INFINITE}")
+    used = {"epsilon": {"delta"}, "delta": {"epsilon"}, "rdp": {"order"}}.get(to or "", set()) if to else given
+    for name in sorted(given - used - {"conversion"}):
+        raise click.UsageError(f"--{name} has no effect with --to {to}.")
 
 
 def _source(
@@ -143,7 +165,7 @@ def _rows(
         else:
             missing[kind] = found
     if source.kind == "approximate":
-        missing["rdp"] = "with probability delta the privacy loss may be infinite, so every order is infinite."
+        missing["rdp"] = INFINITE
     else:
         rows += _to_rdp(source, orders)
     rows += _to_curve(source, delta or (), epsilon or (), conversion)
@@ -157,7 +179,7 @@ def _to_gdp(source: Source) -> Row | str:
         mu = float(-2.0 * ndtri_exp(-np.logaddexp(0.0, source.size)))
         return Row("gdp", f"mu = {shown_up(mu)}", mu, "2 Phi^-1(e^eps/(1 + e^eps)): G_mu meets the kink of f_eps, and is convex")
     if source.kind == "approximate":
-        return "with probability delta the privacy loss may be infinite, which no Gaussian's is."
+        return INFINITE
     return "Renyi bounds do not bound the trade-off function by a Gaussian's."
 
 
@@ -171,7 +193,7 @@ def _to_zcdp(source: Source) -> Row | str:
         return Row("zcdp", f"rho = {shown_up(rho)}", rho, "eps^2/2 (Bun, Steinke 2016, Prop. 1.4)")
     if source.kind == "rdp":
         return "zCDP speaks of every order, a table only of its own."
-    return "with probability delta the privacy loss may be infinite, so every order is infinite."
+    return INFINITE
 
 
 def _to_rdp(source: Source, orders: tuple[float, ...] | None) -> list[Row]:

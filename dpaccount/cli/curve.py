@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +11,11 @@ from typing import Any, NamedTuple
 import click
 
 from dpaccount.cli.options import Numbers, run_options
-from dpaccount.cli.show import print_json, print_lines, print_table, warn
+from dpaccount.cli.show import print_found, print_json, warn
 from dpaccount.cli.stated import Stated
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.results import Bounds
-from dpaccount.statement import bracket, certainty, method_text, shown_down, shown_up
+from dpaccount.results import Bounds, Status
+from dpaccount.statement import bracket, shown_down, shown_up
 
 
 class _Kind(NamedTuple):
@@ -59,14 +60,22 @@ def curve_command(
     if as_json and as_csv:
         raise click.UsageError("Give --json or --csv, not both.")
     stated = Stated.of(ctx)
+    ignored = {"method", "conversion"} & stated.typed if kind == "renyi" else set()
+    if ignored:
+        raise click.UsageError(f"--{min(ignored)} has no effect on --kind renyi, which is read off K on the real line.")
+    if plot is not None:
+        _check_plot(plot)
     chosen, profile = KINDS[kind], stated.profile
     points = at or _points(profile, chosen)
-    found = getattr(profile, chosen.read)(list(points))
+    read = profile.delta if kind == "delta" else getattr(profile, chosen.read)()
+    found: list[Bounds] = [read(x) for x in points]
+    notes = list(dict.fromkeys(note for b in found for note in b.notes))
     if as_json:
-        answers = [_record(chosen, x, b) for x, b in zip(points, found, strict=True)]
+        status = next((b.status for b in found if b.status is not Status.OK), Status.OK)
         print_json(
-            "curve", kind=kind, run=stated.record(), answers=answers, certified=found.certified, method=found.method,
-            status=found.status.name.lower(), notes=list(found.notes),
+            "curve", kind=kind, run=stated.record(), answers=[_record(chosen, x, b) for x, b in zip(points, found, strict=True)],
+            certified=all(b.certified for b in found), method=", ".join(dict.fromkeys(b.method for b in found)),
+            status=status.name.lower(), notes=notes,
         )
     elif as_csv:
         _print_csv(chosen, points, found)
@@ -75,7 +84,7 @@ def curve_command(
     if plot is not None:
         _draw(profile, chosen, at, plot)
         click.echo(f"plot written to {plot}", err=True)
-    warn(found.notes)
+    warn(notes)
 
 
 def _points(profile: PrivacyProfile, kind: _Kind) -> tuple[float, ...]:
@@ -90,37 +99,51 @@ def _safe(found: Bounds) -> str:
     return shown_down(float(found)) if found.safe == "lower" else shown_up(float(found))
 
 
-def _record(kind: _Kind, x: float, found: Bounds) -> dict[str, float]:
+def _record(kind: _Kind, x: float, found: Bounds) -> dict[str, Any]:
     return {
         kind.argument.replace(" ", "_"): x, kind.value.replace(" ", "_"): float(found),
         "lower": float(found.lower), "estimate": float(found.estimate), "upper": float(found.upper),
+        "certified": found.certified, "method": found.method,
     }
 
 
-def _print_csv(kind: _Kind, points: tuple[float, ...], found: Bounds) -> None:
+def _print_csv(kind: _Kind, points: tuple[float, ...], found: list[Bounds]) -> None:
     rows = [_record(kind, x, b) for x, b in zip(points, found, strict=True)]
     writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
 
 
-def _print_text(kind: _Kind, points: tuple[float, ...], found: Bounds, stated: Stated) -> None:
-    side = "lower bound" if found.safe == "lower" else "upper bound"
-    print_table(
+def _print_text(kind: _Kind, points: tuple[float, ...], found: list[Bounds], stated: Stated) -> None:
+    side = "lower bound" if found[0].safe == "lower" else "upper bound"
+    print_found(
         (kind.argument, f"{kind.value} ({side})", "bracket"),
         [(f"{x:.10g}", _safe(b), bracket(b)) for x, b in zip(points, found, strict=True)],
+        found, [stated.lines()] * len(found),
     )
-    print_lines([*stated.lines(), ("method", method_text(found.method)), ("digits", certainty(found))])
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse a file that could not be written before anything is computed."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        raise click.UsageError(f"--plot needs matplotlib: {error}.") from error
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in known:
+        raise click.UsageError(f"--plot {path}: the name must end in one of {', '.join('.' + name for name in sorted(known))}.")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"--plot {path}: there is no folder {path.parent}.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"--plot {path}: it cannot be written.")
 
 
 def _draw(profile: PrivacyProfile, kind: _Kind, at: tuple[float, ...] | None, path: Path) -> None:
     """Matplotlib is imported here and nowhere else, and without a window."""
-    try:
-        from matplotlib.figure import Figure
+    from matplotlib.figure import Figure
 
-        from dpaccount import plotting
-    except ImportError as error:
-        raise click.UsageError(f"--plot needs matplotlib: {error}.") from error
+    from dpaccount import plotting
+
     figure = Figure(layout="constrained")
     getattr(plotting, kind.plot)(profile, None if at is None else list(at), ax=figure.subplots())
     try:

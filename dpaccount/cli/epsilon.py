@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import click
 
 from dpaccount.cli.options import run_options
-from dpaccount.cli.show import bounds_record, print_answers, print_json, print_lines, print_table, warn
+from dpaccount.cli.show import bounds_record, print_answers, print_found, print_json, warn
 from dpaccount.cli.stated import Stated
 from dpaccount.results import Bounds
-from dpaccount.statement import bracket, certainty, method_text, shown_up
+from dpaccount.statement import bracket, shown_up
 
 
 @click.command("epsilon")
 @run_options("delta")
-@click.option("--per-epoch", is_flag=True, help="epsilon after every epoch of a training run.")
+@click.option("--per-epoch", is_flag=True, help="epsilon after every epoch of a training run; what came before is counted.")
 @click.pass_context
 def epsilon_command(ctx: click.Context, /, as_json: bool, per_epoch: bool, **options: Any) -> None:
     """The epsilon of a run at each --delta.
@@ -39,21 +41,24 @@ def epsilon_command(ctx: click.Context, /, as_json: bool, per_epoch: bool, **opt
 
 
 def _per_epoch(stated: Stated, deltas: tuple[float, ...], as_json: bool) -> None:
-    if not stated.trained or stated.before or len(deltas) != 1:
-        raise click.UsageError("--per-epoch needs a run stated by --dataset-size, one --delta and no --after.")
+    """epsilon of what came before and every prefix of the run, at each delta."""
+    if not stated.trained:
+        raise click.UsageError("--per-epoch needs a run stated by --dataset-size, --batch-size and --epochs or --steps.")
     stated.need("noise_multiplier")
     run = stated.training
-    found = run.per_epoch(deltas[0], method=stated.values["method"])
-    rows = list(zip(run.epoch_steps.tolist(), found, strict=True))
+    rows: list[tuple[int, int, float, Bounds]] = []
+    for epoch, steps in enumerate(run.epoch_steps.tolist(), 1):
+        profile = stated.profile_of(reduce(add, (*stated.spent, steps * run.step)))
+        rows += [(epoch, steps, d, profile.epsilon(delta=d)) for d in deltas]
+    notes = list(dict.fromkeys(note for _, _, d, found in rows for note in (*found.notes, *run.notes(d))))
     if as_json:
-        answers = [{"epoch": i, "steps": t, **bounds_record(b)} for i, (t, b) in enumerate(rows, 1)]
-        return print_json("epsilon", run=stated.record(), delta=deltas[0], answers=answers, notes=list(found.notes))
-    print_table(("epoch", "steps", "epsilon", "bracket"), [_row(i, t, b) for i, (t, b) in enumerate(rows, 1)])
-    print_lines([
-        ("delta", f"{deltas[0]:g}"), *stated.lines(), ("method", method_text(found.method)), ("digits", certainty(found)),
-    ])
-    return warn(found.notes)
-
-
-def _row(epoch: int, steps: int, found: Bounds) -> tuple[str, ...]:
-    return str(epoch), str(steps), shown_up(float(found.upper)), bracket(found)
+        answers = [{"epoch": i, "steps": t, "delta": d, **bounds_record(b)} for i, t, d, b in rows]
+        return print_json("epsilon", run=stated.record(), delta=deltas[0] if len(deltas) == 1 else deltas, answers=answers, notes=notes)
+    one = len(deltas) == 1
+    print_found(
+        ("epoch", "steps", *([] if one else ["delta"]), "epsilon", "bracket"),
+        [(str(i), str(t), *([] if one else [f"{d:g}"]), shown_up(float(b.upper)), bracket(b)) for i, t, d, b in rows],
+        [b for *_, b in rows],
+        [[*([("delta", f"{deltas[0]:g}")] if one else []), *stated.lines()]] * len(rows),
+    )
+    return warn(notes)

@@ -61,12 +61,7 @@ def explain_command(ctx: click.Context, /, as_json: bool, **options: Any) -> Non
 
 def _answer(stated: Stated, profile: PrivacyProfile) -> tuple[float, float | None, Bounds, str]:
     """delta, epsilon if that was given, the answer, and the question in words."""
-    name = "delta" if stated.values.get("delta") is not None else "epsilon"
-    if stated.values.get(name) is None:
-        raise click.UsageError("Missing option '--delta' (or '--epsilon').")
-    if len(stated.values[name]) != 1:
-        raise click.UsageError(f"Explain one --{name} at a time.")
-    value = stated.values[name][0]
+    ((name, value),) = stated.one_target("explain").items()
     if name == "delta":
         return value, None, profile.epsilon(delta=value), f"epsilon at delta = {value:g}"
     found = profile.delta(epsilon=value)

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -15,6 +15,7 @@ from dpaccount.cli.convert import convert_command
 from dpaccount.cli.curve import curve_command
 from dpaccount.cli.delta import delta_command
 from dpaccount.cli.epsilon import epsilon_command
+from dpaccount.cli.errors import translated
 from dpaccount.cli.explain import explain_command
 from dpaccount.cli.statement import statement_command
 from dpaccount.results import NumericalFailure
@@ -29,7 +30,19 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
         ctx.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Commands(click.Group):
+    """Turns refusals of the library into the command line's own words."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (ValueError, TypeError, NumericalFailure) as error:
+            if not _is_ours(error):
+                raise
+            raise click.ClickException(translated(error, ctx.invoked_subcommand or "")) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version and exit."
 )
@@ -71,11 +84,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
-    except (ValueError, TypeError, NumericalFailure) as error:
-        if not _is_ours(error):
-            return _internal()
-        click.echo(f"Error: {error}", err=True)
-        return WRONG_USAGE
     except Exception:
         return _internal()
 

@@ -119,6 +119,7 @@ TARGETS: dict[str, _Decorator] = {
     ),
 }
 OTHERS = ("conversion", "solve")
+_WORDS = ("sampler", "mechanism", "adjacency", "method", "conversion", "solve")
 KEYS = (*(k for k in RUN if k != "after"), *TARGETS, *OTHERS)
 # what is given on the command line replaces its alternatives in the file
 ALTERNATIVES = (
@@ -151,12 +152,19 @@ def read_run(path: Path) -> dict[str, Any] | Guarantee:
     if not isinstance(data, dict):
         raise click.UsageError(f"{path}: a run file is a table of option names and values.")
     if "format" in data:
-        return from_json(text if path.suffix == ".json" else data)
+        try:
+            return from_json(text if path.suffix == ".json" else data)
+        except (ValueError, TypeError) as error:
+            raise click.UsageError(f"{path}: {error}") from error
     known = {key.replace("-", "_"): value for key, value in data.items()}
     known = {{"fpr": "false_positive_rate", "fnr": "false_negative_rate"}.get(k, k): v for k, v in known.items()}
-    for key in known:
+    for key, value in known.items():
         if key not in KEYS:
             raise click.UsageError(f"{path}: unknown key {key!r}. Known are: {', '.join(KEYS)}.")
+        if key not in _WORDS and any(isinstance(item, str) for item in (value if isinstance(value, list) else [value])):
+            raise click.UsageError(f"{path}: `{key}` must be a number; got {value!r}. Write numbers without quotes.")
+        if key in _WORDS and not isinstance(value, str):
+            raise click.UsageError(f"{path}: `{key}` must be a word in quotes; got {value!r}.")
     return known
 
 

@@ -62,20 +62,37 @@ def bounds_record(found: Bounds) -> dict[str, Any]:
 
 def print_answers(given: str, points: Sequence[float], asked: str, answers: Sequence[Bounds], facts: list[Line]) -> None:
     """One answer as lines, several as a table, then the facts; the first column of a table is what was given."""
-    methods = ", ".join(dict.fromkeys(name for found in answers for name in found.method.split(", ")))
     if len(answers) == 1:
         found = answers[0]
         head = [
             (asked, f"{shown_up(float(found.upper))}  at {given} = {points[0]:g} (upper bound)"),
             ("bracket", f"{bracket(found)}, {certainty(found)}"),
         ]
-        print_lines([*head, *facts, ("method", method_text(methods))])
+        print_lines([*head, *facts, ("method", method_text(found.method))])
         return
+    rows = [(f"{x:g}", shown_up(float(f.upper)), bracket(f)) for x, f in zip(points, answers, strict=True)]
+    print_found((given, asked, "bracket"), rows, answers, [facts] * len(rows))
+
+
+def print_found(
+    header: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[Bounds], facts: Sequence[Sequence[Line]]
+) -> None:
+    """A table of answers, with the facts of each row: those that differ are columns, those in common are lines below it."""
+    every = [
+        [*lines, ("method", method_text(found.method)), ("digits", certainty(found))]
+        for lines, found in zip(facts, answers, strict=True)
+    ]
+    common, columns = [], []
+    for lines in zip(*every, strict=True):
+        if len(set(lines)) == 1:
+            common.append(lines[0])
+        else:
+            columns.append(lines)
     print_table(
-        (given, asked, "bracket", ""),
-        [(f"{x:g}", shown_up(float(f.upper)), bracket(f), certainty(f)) for x, f in zip(points, answers, strict=True)],
+        (*header, *(column[0][0] for column in columns)),
+        [(*row, *(column[i][1] for column in columns)) for i, row in enumerate(rows)],
     )
-    print_lines([*facts, ("method", method_text(methods))])
+    print_lines(common)
 
 
 def warn(notes: Iterable[str]) -> None:

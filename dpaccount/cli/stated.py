@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from dpaccount.bestof import options_of
+from dpaccount.cli.errors import translated
 from dpaccount.cli.options import LOADED, RUN, read_run, settled
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -19,6 +22,7 @@ from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import Guarantee, Step
+from dpaccount.renyi import RenyiBound
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.serial import to_dict
 from dpaccount.statement import RELATIONS, describe
@@ -53,14 +57,16 @@ class Stated:
 
     values: dict[str, Any]
     loaded: Guarantee | None = None
-    before: tuple[Guarantee, ...] = ()
+    before: tuple[TrainingRun | Guarantee, ...] = ()
+    typed: frozenset[str] = frozenset()  # what is on the command line, not in the run file
 
     @staticmethod
     def of(ctx: click.Context) -> Stated:
         """From a command's options, the run file and the --after files."""
         values = settled(ctx)
         loaded = ctx.meta.get(LOADED)
-        stated = Stated(values, loaded, tuple(spent(path, values["adjacency"]) for path in values["after"]))
+        typed = frozenset(name for name in values if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+        stated = Stated(values, loaded, tuple(spent(path, values["adjacency"]) for path in values["after"]), typed)
         stated._check()
         return stated
 
@@ -87,6 +93,8 @@ class Stated:
             for name in _SIZES:
                 if name in given:
                     raise click.UsageError(f"{flag(name)} needs --dataset-size.")
+            if "sampler" in given and "sampling_probability" not in given and self.values.get("solve") != "sampling-probability":
+                raise click.UsageError("--sampler needs --sampling-probability, or --dataset-size with --batch-size.")
         if self.values.get("sampler") not in (None, "poisson"):  # the one refusal, whichever way the run is stated
             TrainingRun(dataset_size=1, batch_size=1, steps=1, sampler=self.values["sampler"])
 
@@ -102,6 +110,19 @@ class Stated:
     def with_values(self, **values: Any) -> Stated:
         """The same run with some options filled in."""
         return replace(self, values={**self.values, **values})
+
+    def one_target(self, command: str) -> dict[str, float]:
+        """One delta, or else one epsilon: what is typed wins, and of a run file that has both, delta is meant."""
+        held = [name for name in ("delta", "epsilon") if self.values.get(name) is not None]
+        typed = [name for name in held if name in self.typed]
+        if len(typed) == 2:
+            raise click.UsageError(f"Give --delta or --epsilon, not both: `{command}` computes the other one.")
+        if not held:
+            raise click.UsageError("Missing option '--delta' (or '--epsilon').")
+        name = (typed or held)[0]
+        if len(self.values[name]) != 1:
+            raise click.UsageError(f"`{command}` is about one --{name}; got {len(self.values[name])}.")
+        return {name: self.values[name][0]}
 
     def need(self, name: str) -> Any:
         value = self.values.get(name)
@@ -149,12 +170,30 @@ class Stated:
     @property
     def guarantee(self) -> Guarantee:
         """Everything that is spent on the records."""
-        return reduce(add, (*self.before, self.run))
+        return reduce(add, (*self.spent, self.run))
+
+    @property
+    def spent(self) -> tuple[Guarantee, ...]:
+        """What came before the run."""
+        return tuple(part.guarantee if isinstance(part, TrainingRun) else part for part in self.before)
 
     @property
     def profile(self) -> PrivacyProfile:
-        v = self.values
-        return PrivacyProfile(self.guarantee, v["adjacency"], method=v["method"], conversion=v["conversion"])
+        return self.profile_of(self.guarantee)
+
+    def profile_of(self, guarantee: Guarantee) -> PrivacyProfile:
+        """Any guarantee, read as the options say; options without an effect on it are refused."""
+        v, options = self.values, options_of(guarantee)
+        if "conversion" in self.typed and not any(isinstance(option, RenyiBound) for option in options):
+            raise click.UsageError("--conversion has no effect: no Renyi bound is part of this run.")
+        if "method" in self.typed and v["method"] != "auto" and all(isinstance(option, RenyiBound) for option in options):
+            raise click.UsageError("--method has no effect: of this run only Renyi bounds are known, which --conversion converts.")
+        return PrivacyProfile(guarantee, v["adjacency"], method=v["method"], conversion=v["conversion"])
+
+    @property
+    def subject(self) -> TrainingRun | Guarantee:
+        """The run as it is described: by its sizes, if they were given."""
+        return self.training if self.trained else self.run
 
     def notes(self, delta: Any) -> tuple[str, ...]:
         """Warnings about a delta, where the size of the data is known."""
@@ -164,7 +203,7 @@ class Stated:
 
     def lines(self) -> list[tuple[str, str]]:
         """Mechanism, sampling, steps, adjacency."""
-        found = describe(self.training if self.trained else self.run)
+        found = describe(self.subject)
         for part in self.before:
             found += [("after", f"{name.lower()}: {text}") for name, text in describe(part)]
         adjacency = self.profile.adjacency
@@ -182,7 +221,7 @@ class Stated:
         return {**shown, "guarantee": to_dict(self.guarantee)["guarantee"]}
 
 
-def spent(path: Path, adjacency: str) -> Guarantee:
+def spent(path: Path, adjacency: str) -> TrainingRun | Guarantee:
     """The guarantee of an --after file; it must not speak of another relation."""
     found = read_run(path)
     if isinstance(found, Guarantee):
@@ -191,8 +230,14 @@ def spent(path: Path, adjacency: str) -> Guarantee:
         raise click.UsageError(f"{path} states adjacency {found['adjacency']!r}, this run {adjacency!r}: they do not add up.")
     with _PARSER.make_context("--after", [], default_map=found) as ctx:
         stated = Stated({**ctx.params, "conversion": "improved"})
-    stated._check()
-    return stated.run
+    try:
+        stated._check()
+        _ = stated.run  # refuses what is missing or wrong
+        return stated.subject
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(f"{path}: {translated(error, 'after')}") from error
+    except click.UsageError as error:
+        raise click.UsageError(f"{path}: {error.message}") from error
 
 
 _PARSER = click.Command("after")
