@@ -35,7 +35,7 @@ SAMPLED = PoissonSampled(Gaussian(1.0), 0.01)
 def test_a_statement_says_everything_it_must(style):
     text = privacy_statement(RUN, delta=1e-5, style=style)
     for part in ("differentially private", "noise multiplier 1", "60/6000", "0.01", "300", "add-or-remove", "one record is added",
-                 "[", "estimated", "dpaccount", "Poisson"):
+                 "[", "certified, every error is bounded", "dpaccount", "Poisson"):
         assert part in text
 
 
@@ -54,7 +54,9 @@ def test_delta_is_computed_when_epsilon_is_given():
 
 def test_certified_brackets_are_called_so():
     assert "certified" in privacy_statement(Laplace(1.0), epsilon=0.5)
-    assert "certified" not in privacy_statement(RUN, delta=1e-5)
+    text = privacy_statement(1000 * PoissonSampled(Laplace(1.0), 0.01), epsilon=0.5)
+    assert "certified" not in text
+    assert "estimated, not bounded" in text
 
 
 def test_what_a_reader_must_hear_is_in_the_statement():

@@ -167,7 +167,10 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None =
 
 def _roomy(pair: DominatingPair, axis: Axis, c: float, cut: float) -> tuple[Axis, float]:
     """Nodes that serve a little beyond the saddle point, where Chernoff's bounds are taken."""
-    needed = c + ROOM / math.sqrt(axis.cumulants(c)[2])
+    variance = axis.cumulants(c)[2]
+    if not variance > 0.0:
+        raise CannotVouch("the privacy loss is constant under the tilt")
+    needed = c + ROOM / math.sqrt(variance)
     return axis if axis.high >= needed else Axis(pair, 0.0, needed, axis.rate, cut), c
 
 

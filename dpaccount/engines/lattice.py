@@ -198,8 +198,9 @@ def _grid(step: Step, h: float, cut: float, count: int, exact: bool) -> Grid:
     if not np.isfinite(low) or float(step.tails(np.array(low + 1e-3 * (high - low))).p_below) < floor:
         low = _quantile(step, floor, min(high, offset))
     first = int(np.floor((low - offset) / h - 1e-9))
-    last = int(np.ceil((high - offset) / h))  # at or above the cut, so that the jump stays a jump
-    last += offset + h * last < high
+    # above the cut, so that the jump stays a jump, and above an atom there, which tails may count on either side
+    last = int(np.ceil((high - offset) / h + 1e-9))
+    last += offset + h * last <= high
     size = last - first + 1
     if size > MAX_POINTS:
         raise _TooFine

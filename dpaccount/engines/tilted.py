@@ -151,9 +151,10 @@ class Side:
             base += n * grid.offset
             folded = _fold(w, middle, length)
             f = np.fft.rfft(folded)
-            with np.errstate(divide="ignore"):
-                log_f += n * np.log(f)
-            factors.append((np.abs(f), float(np.sqrt(folded @ folded)), n))
+            size = np.abs(f)
+            log_f.real += n * np.log(np.maximum(size, 1e-300))  # a transform that is 0 stays as small as makes no difference
+            log_f.imag += n * np.angle(f)
+            factors.append((size, float(np.sqrt(folded @ folded)), n))
         y, entry = power_on_circle(log_f, factors, length)
         return y, entry, log_scale, (shift, base), drift
 
