@@ -54,6 +54,9 @@ def log_delta(
         return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim, max(_hidden(epsilon), FLOOR)), epsilon)
     if all(step.density() is None and step.atoms()[0].size <= 1 for step, _ in pair.terms):
         return closed.log_delta(pair, epsilon)._replace(method="lattice")  # one point: nothing to round
+    low, high = _singly(pair, epsilon)
+    if high < goal or low > goal:
+        return LogDelta(low, high, high, True, "lattice", np.inf)
     jump = _jump(pair, epsilon)
     exact = _common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
@@ -77,7 +80,30 @@ def log_delta(
         h = max(h / 4.0, finest) if found is not None else max(h, finest)
         if not exact and _aligned(pair, h) >= finest:
             h = _aligned(pair, h)
-    return _without_grid(pair, epsilon, jump) if best is None else best
+    if best is None:
+        return _without_grid(pair, epsilon, jump)
+    low, high = max(best.lower, low), min(best.upper, high)
+    return best._replace(lower=low, estimate=min(max(best.estimate, low), high), upper=high)
+
+
+def _singly(pair: DominatingPair, epsilon: float) -> tuple[float, float]:
+    """Certified bounds from the steps' own curves: no less than any one step, no more than basic composition's sum.
+
+    (eps_1 + eps_2, delta_1 + delta_2) holds for every way to share eps (DR14, Theorem 3.16): equally, or with all of it for
+    one distinct step. Steps without a closed curve make them trivial.
+    """
+    counts = np.array([float(count) for _, count in pair.terms])
+    shares = [np.full(counts.size, epsilon / counts.sum())]
+    if 1 < counts.size <= 8:
+        shares += [np.where(np.arange(counts.size) == k, epsilon / counts[k], 0.0) for k in range(counts.size)]
+    low, high = pair.log_p_only, 0.0
+    steps = [step for step, _ in pair.terms]
+    if all(closed.supports(step) for step in steps):
+        for share in shares:
+            parts = [closed.log_delta(step, float(part)).upper for step, part in zip(steps, share, strict=True)]
+            high = min(high, log_total(np.log(counts) + np.array(parts)) + 1e-13)
+    low = max(low, *(closed.log_delta(step, epsilon).lower for step in steps if closed.supports(step)), -np.inf)
+    return min(low, high), high
 
 
 def far_tail(pair: DominatingPair, epsilon: float) -> LogDelta | None:
@@ -105,9 +131,8 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
 
     The nodes' error is estimated, so this bracket is not certified.
     """
-    alone = [step.log_delta(np.array(epsilon)) for step, _ in pair.terms]
-    low = max(_less(*jump.log_part(epsilon)), pair.log_p_only, *(float(v) - 1e-9 for v in alone if v is not None))
-    high = 0.0
+    low, high = _singly(pair, epsilon)
+    low = max(_less(*jump.log_part(epsilon)), low)
     for attempt in (1, 2):
         try:
             if attempt == 1:
@@ -118,7 +143,7 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
             if not middle:
                 k, _, _ = axis.cumulants(c)
                 body = axis.log_mass + k - c * epsilon + c * np.log(c) - (1 + c) * np.log1p(c) + 1e-6
-                high = min(log_total(np.array([body, *jump.log_part(epsilon), jump.log_slack])), 0.0)
+                high = min(log_total(np.array([body, *jump.log_part(epsilon), jump.log_slack])), high)
             break
         except (CannotVouch, TooManyNodes):
             continue
