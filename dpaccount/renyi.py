@@ -201,32 +201,34 @@ def pair_rdp(pair: DominatingPair, order: Any) -> Any:
 
 
 class Conversion(NamedTuple):
-    """A converted value with the order that gave it."""
+    """A converted value with the order that gave it; `log_tail` is log of minus the slope of delta in e^eps, if known."""
 
     value: float
     order: float
     status: Status
+    log_tail: float = math.nan
 
 
 def renyi_epsilon(
     rdp: Callable[[Any], Any], delta: float, conversion: str = "improved", max_order: float = math.inf,
-    first_order: float = 1.0,
+    first_order: float = 1.0, *, log_delta: float | None = None,
 ) -> Conversion:
     """The least epsilon >= 0 over real orders 1 < a <= max_order that D_a = rdp(a) implies at `delta`.
 
     ``mironov`` (M17, Prop. 3), ``improved`` (CKS20, Prop. 12), ``optimal`` (ALCKS21: the largest
-    E_gamma over all two-point pairs with D_a <= rho: exact for one order).
+    E_gamma over all two-point pairs with D_a <= rho: exact for one order). A `log_delta` replaces `delta`.
     """
-    if delta >= 1.0:
+    if log_delta is None:
+        log_delta = math.log(delta) if delta > 0.0 else -math.inf
+    if log_delta >= 0.0:
         return Conversion(0.0, math.inf, Status.ZERO)
-    if delta <= 0.0:
+    if log_delta == -math.inf:
         return Conversion(math.inf, math.inf, Status.INFINITE_DELTA_ZERO)
-    log_delta = math.log(delta)
-    fast = _EPSILON["improved" if conversion == "optimal" else conversion]
-    value, order, status = _minimise(lambda a: fast(a, rdp(a), log_delta), max_order, first_order)
-    if conversion == "optimal" and math.isfinite(value):
-        # the joint-range value is below `improved` at every order; search around that optimum
-        best, at = _refine(lambda a: _joint_epsilon(a, float(rdp(a)), log_delta), order, max_order)
+    goal, fast = log_delta, _EPSILON["improved" if conversion == "optimal" else conversion]
+    value, order, status = _minimise(lambda a: fast(a, rdp(a), goal), max_order, first_order)
+    if conversion == "optimal" and 0.0 < value < math.inf:
+        # every order gives a valid value, below `improved` at the same order; search around that optimum
+        best, at = _refine(lambda a: _joint_epsilon(a, _rdp_at(rdp, a), goal), order, max_order)
         if best < value:
             value, order = best, at
     if value <= 0.0:
@@ -241,23 +243,36 @@ def renyi_log_delta(
     """log of the least delta <= 1 over real orders that D_a = rdp(a) implies at `epsilon` (any real number)."""
     fast = _DELTA["improved" if conversion == "optimal" else conversion]
     value, order, status = _minimise(lambda a: fast(a, rdp(a), epsilon), max_order, first_order)
-    if conversion == "optimal" and value > -700.0:
-        best, at = _refine(lambda a: _joint_log_delta(a, float(rdp(a)), epsilon), order, max_order)
+    tail = math.nan
+    if conversion == "optimal" and math.isfinite(value):
+        best, at = _refine(lambda a: _joint_log_delta(a, _rdp_at(rdp, a), epsilon)[0], order, max_order)
         if best < value:
-            value, order = best, at
+            value, order, tail = best, at, _joint_log_delta(at, _rdp_at(rdp, at), epsilon)[1]
     if value >= 0.0:
         return Conversion(0.0, order, Status.OK)
-    return Conversion(value, order, status)
+    return Conversion(value, order, status, tail)
+
+
+def _rdp_at(rdp: Callable[[Any], Any], order: float) -> float:
+    return float(np.asarray(rdp(np.array([order])))[0])
 
 
 def _refine(objective: Callable[[float], float], order: float, max_order: float) -> tuple[float, float]:
-    """Least value near an order, by Brent's method in log(a - 1)."""
-    centre = math.log(order - 1)
-    top = min(centre + 0.1, math.log(max_order - 1)) if math.isfinite(max_order) else centre + 0.1
-    found = minimize_scalar(
-        lambda t: objective(1 + math.exp(t)), bounds=(centre - 0.1, top), method="bounded", options={"xatol": 1e-7}
-    )
-    return float(found.fun), 1 + math.exp(float(found.x))
+    """Least value found near an order, by Brent's method in log(a - 1), and at the order itself."""
+    centre, reach = math.log(order - 1), 0.1
+    limit = math.log(max_order - 1) if math.isfinite(max_order) else math.inf
+    best = objective(order), order
+    for _ in range(6):
+        low, high = max(centre - reach, math.log(1e-6)), min(centre + reach, limit)
+        if not low < high:
+            break
+        found = minimize_scalar(lambda t: objective(1 + math.exp(t)), bounds=(low, high), method="bounded", options={"xatol": 1e-7})
+        t = float(found.x)
+        best = min(best, (float(found.fun), 1 + math.exp(t)))
+        if t - low > 0.01 * reach and (high - t > 0.01 * reach or high == limit):
+            break
+        centre, reach = t, 3 * reach  # the least value lies beyond
+    return best
 
 
 def _mironov_epsilon(a: Array, rho: Array, log_delta: float) -> Array:
@@ -311,55 +326,142 @@ def _minimise(
     return float(values[best]), order, Status.ORDER_GRID_END if at_end else Status.OK
 
 
-def _two_point_log_q(a: float, rho: float, p: float) -> float:
-    """log of the least q with D_a(Ber(p)||Ber(q)) <= rho, q <= p."""
-    budget = (a - 1) * rho
-    log_p, log_not_p = math.log(p), math.log1p(-p) if p < 1 else -math.inf
-
-    def excess(log_q: float) -> float:
-        first = a * log_p + (1 - a) * log_q
-        if p == 1.0:
-            return first - budget
-        second = a * log_not_p + (1 - a) * math.log1p(-math.exp(min(log_q, -1e-300)))
-        return float(np.logaddexp(first, second)) - budget
-
-    low = (a * log_p - budget) / (a - 1) - 1e-9  # the first term alone exceeds the budget below this
-    if excess(log_p) >= 0.0:
-        return log_p
-    while excess(low) <= 0.0:
-        low -= 1.0
-    root = float(brentq(excess, low, log_p, xtol=1e-300, rtol=8.9e-16))
-    return root - 4e-15 * max(1.0, abs(root))
+def _softplus(t: float) -> float:
+    return max(t, 0.0) + math.log1p(math.exp(-abs(t)))
 
 
-def _joint_best(a: float, rho: float, value: Callable[[float, float], float]) -> float:
-    """max over p of value(p, log q(p)): a grid in logit p, then Brent's method around its best point."""
+class _Corner(NamedTuple):
+    """The least q with D_a(Ber(p)||Ber(q)) <= rho at one p: x = log(p/q), and E = d log q/d log p along the boundary."""
+
+    x: float
+    log_elasticity: float
+
+
+def _corner(a: float, budget: float, log_p: float, log_not_p: float) -> _Corner:
+    """x >= 0 where p^a q^{1-a} + (1-p)^a (1-q)^{1-a} reaches e^budget, budget = (a-1) rho > 0.
+
+    The sum must exceed the budget by its own rounding, so that q is never too large. Near 1 it is summed less 1.
+    """
+    b, odds = a - 1, log_p - log_not_p
+
+    def other(x: float) -> float:
+        """y = log((1-p)/(1-q)) <= 0."""
+        return -_softplus(odds + math.log(-math.expm1(-x))) if x > 0.0 else 0.0
+
+    def excess(x: float) -> float:
+        y = other(x)
+        first, second = log_p + b * x, log_not_p + b * y if log_not_p > -math.inf else -math.inf
+        if budget >= 1.0 or first > 1.0:
+            size = 1.0 + abs(log_p) + b * x + budget + (abs(log_not_p) + b * abs(y) if second > first - 40.0 else 0.0)
+            return float(np.logaddexp(first, second)) - budget - 2e-15 * size
+        p, rest = math.exp(log_p), math.exp(log_not_p)
+        rise = p * math.expm1(b * x) if b * x < 1.0 else math.exp(first) - p
+        fall = rest * math.expm1(b * y) if rest > 0.0 else 0.0
+        return rise + fall - math.expm1(budget) - 2e-15 * (rise * (1.0 + abs(log_p) + b * x) + abs(fall) * (1.0 + b * abs(y)))
+
+    top = (budget - log_p) / b * (1 + 1e-12)
+    step = 1e-9
+    while excess(top) <= 0.0:
+        top, step = top * (1 + step), 2 * step
+    x = float(brentq(excess, 0.0, top, xtol=1e-300, rtol=8.9e-16, maxiter=500)) * (1 + 4e-15)
+    w = x - other(x)
+    return _Corner(x, math.log(a / b) + math.log(-math.expm1(-b * w)) - math.log(-math.expm1(-a * w)))
+
+
+def _sign_change(rising: Callable[[float], float]) -> tuple[float, float] | None:
+    """Two near points around the root of a function that falls from positive to negative; None if it stays positive.
+
+    What is maximised is (quasi-)concave and this is the sign of its slope, so the maximum lies between the two.
+    """
+    low, high = -2.0, 2.0
+    while not rising(low) > 0.0:
+        low, high = 2 * low, low
+    while rising(high) > 0.0:
+        if high > 80.0:
+            return None
+        low, high = high, 2 * high + 1.0
+    root, step = float(brentq(rising, low, high, xtol=1e-9, rtol=8.9e-16)), 1e-8 * max(1.0, abs(low))
+    left, right = root - step, root + step
+    while not rising(left) > 0.0:
+        left -= step
+        step *= 2
+    while rising(right) > 0.0:
+        right += step
+        step *= 2
+    return left, right
+
+
+def _joint_log_delta(a: float, rho: float, epsilon: float) -> tuple[float, float]:
+    """log of the largest p - e^eps q over two-point pairs with D_a <= rho, from above, and log q there.
+
+    q(p) is convex, so p - e^eps q(p) is concave: tangents from both sides of its maximum bound it.
+    """
     if not math.isfinite(rho):
-        return math.inf
+        return 0.0, math.nan
+    if rho <= 0.0:
+        return (math.log(-math.expm1(epsilon)), 0.0) if epsilon < 0.0 else (-math.inf, -math.inf)
+    budget = (a - 1) * rho
 
-    def at(t: float) -> float:
-        p = 1 / (1 + math.exp(-t))
-        return value(p, _two_point_log_q(a, rho, p))
+    def corner(t: float) -> tuple[float, _Corner]:
+        log_p = -_softplus(-t)
+        return log_p, _corner(a, budget, log_p, -_softplus(t))
 
-    grid = np.linspace(-40.0, 40.0, 321)
-    values = [at(float(t)) for t in grid]
-    centre = float(grid[int(np.argmax(values))])
-    found = minimize_scalar(lambda t: -at(t), bounds=(centre - 0.3, centre + 0.3), method="bounded", options={"xatol": 1e-9})
-    return max(*values, -float(found.fun), value(1.0, _two_point_log_q(a, rho, 1.0)))
+    def rising(t: float) -> float:
+        _, found = corner(t)
+        return -(epsilon - found.x + found.log_elasticity)
+
+    def tangent(t: float, reach: float) -> float:
+        """log of the tangent at t, followed to where p is e^reach times as large."""
+        log_p, found = corner(t)
+        if found.x <= epsilon:
+            return math.inf
+        left = -math.expm1(epsilon - found.x)
+        slope = -math.expm1(epsilon - found.x + found.log_elasticity)
+        return log_p + math.log(left) + math.log1p(max(slope * math.expm1(reach) / left, 0.0))
+
+    ends = _sign_change(rising)
+    if ends is None:
+        ends = 81.0, 81.0
+        best = tangent(81.0, -corner(81.0)[0])
+    else:
+        width = -_softplus(-ends[1]) + _softplus(-ends[0])
+        best = min(tangent(ends[0], width), tangent(ends[1], -width))
+    log_p, found = corner(ends[0])
+    return best + 1e-13 * (1.0 + abs(best)), log_p - found.x
 
 
 def _joint_epsilon(a: float, rho: float, log_delta: float) -> float:
-    delta = math.exp(log_delta)
+    """Largest log((p - delta)/q) over two-point pairs with D_a <= rho, from above: below it some pair exceeds delta.
 
-    def value(p: float, log_q: float) -> float:
-        return math.log(p - delta) - log_q if p > delta else -math.inf
+    With q(p) convex the ratio rises, then falls; a tangent of q from either side of its maximum bounds it.
+    """
+    if not math.isfinite(rho):
+        return math.inf
+    log_left = math.log1p(-math.exp(log_delta))
+    if rho <= 0.0:
+        return log_left
+    budget = (a - 1) * rho
 
-    return _joint_best(a, rho, value) * (1 + 2e-14)
+    def corner(t: float) -> tuple[float, float, _Corner]:
+        """log p, log(p - delta) and the corner at p = delta + (1 - delta)/(1 + e^-t)."""
+        gain = log_left - _softplus(-t)
+        log_p = min(float(np.logaddexp(log_delta, gain)), 0.0)
+        return log_p, gain, _corner(a, budget, log_p, log_left - _softplus(t))
 
+    def rising(t: float) -> float:
+        log_p, gain, found = corner(t)
+        return -(gain - log_p + found.log_elasticity)
 
-def _joint_log_delta(a: float, rho: float, epsilon: float) -> float:
-    def value(p: float, log_q: float) -> float:
-        return p - math.exp(min(epsilon + log_q, 700.0))
-
-    best = _joint_best(a, rho, value)
-    return math.log(best) + 1e-10 if best > 0 else -math.inf
+    ends = _sign_change(rising)
+    if ends is None:
+        log_p, _, found = corner(81.0)
+        best = log_left - (log_p - found.x)
+    else:
+        (log_p1, gain1, first), (log_p2, gain2, second) = corner(ends[0]), corner(ends[1])
+        # p2 - p1 is the difference of the gains
+        up = math.exp(gain1 - log_p1) * math.expm1(gain2 - gain1) * math.exp(first.log_elasticity)
+        down = -math.exp(gain2 - log_p2) * math.expm1(gain1 - gain2) * math.exp(second.log_elasticity)
+        best = gain2 - (log_p1 - first.x) - math.log1p(up)
+        if down < 1.0:
+            best = min(best, gain1 - (log_p2 - second.x) - math.log1p(-down))
+    return best + 1e-15 * (10.0 + abs(log_delta)) + 1e-14 * abs(best)

@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from html import escape
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+
+WIDE = 0.01  # relative width above which a bracket is called wide
 
 
 class Status(Enum):
@@ -47,6 +50,9 @@ class LogDelta(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Bounds:
     """A number (or an array of numbers) with a lower bound, an estimate and an upper bound.
+
+    ``float()``, ``format()``, ``np.asarray()``, indexing and iteration use the safe end. Comparison and arithmetic
+    are not defined, since each end answers another question: write ``.upper`` or ``.lower``.
 
     Parameters
     ----------
@@ -97,6 +103,14 @@ class Bounds:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         return np.asarray(self.upper if self.safe == "upper" else self.lower, dtype=dtype)
 
+    def __format__(self, spec: str) -> str:
+        """The safe end as `float` has it; without a format, or for an array, what `str` says."""
+        if not spec:
+            return str(self)
+        if np.ndim(self.estimate):
+            raise TypeError("`Bounds` of an array has no number format; format its entries, as in [f'{b:.3f}' for b in bounds].")
+        return format(float(self), spec)
+
     def __len__(self) -> int:
         return len(self.estimate)
 
@@ -119,12 +133,12 @@ class Bounds:
         if np.ndim(self.estimate):
             low, mid, up = (np.asarray(v) for v in (self.lower, self.estimate, self.upper))
             body = ", ".join(
-                certain_digits(a, b, c) for a, b, c in zip(low.flat, mid.flat, up.flat, strict=True)
+                certain_digits(a, b, c, self.safe) for a, b, c in zip(low.flat, mid.flat, up.flat, strict=True)
             )
             body = body if len(body) < 600 else body[:597] + "..."
             text = f"Bounds([{body}], {kind}, {self.method}"
         else:
-            digits = certain_digits(self.lower, self.estimate, self.upper)
+            digits = certain_digits(self.lower, self.estimate, self.upper, self.safe)
             text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
         return text + (")" if self.status is Status.OK else f"; {self.status.value})")
 
@@ -132,7 +146,7 @@ class Bounds:
         kind = "certified" if self.certified else "error estimated"
         columns = [np.atleast_1d(np.asarray(v, dtype=float)).ravel() for v in (self.lower, self.estimate, self.upper)]
         rows = zip(*columns, strict=True)
-        body = "".join(f"<tr><td>{a:.9g}</td><td>{b:.9g}</td><td>{c:.9g}</td></tr>" for a, b, c in rows)
+        body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in told_apart(row)) + "</tr>" for row in rows)
         note = "" if self.status is Status.OK else f"; {self.status.value}"
         return (
             "<table><thead><tr><th>lower</th><th>estimate</th><th>upper</th></tr></thead>"
@@ -140,7 +154,22 @@ class Bounds:
         )
 
 
-def certain_digits(lower: float, estimate: float, upper: float) -> str:
+def is_wide(lower: float, upper: float, least: float = 0.0) -> bool:
+    """Whether a bracket is wide: relative width above 1 %, and absolute width above `least`."""
+    return upper != lower and not upper - lower <= max(WIDE * abs(upper), least)
+
+
+def told_apart(values: tuple[float, ...]) -> list[str]:
+    """Nine digits, or as many more (up to all 17) as different values need to look different."""
+    different = len(set(values))
+    for digits in range(9, 17):
+        texts = [f"{v:.{digits}g}" for v in values]
+        if len(set(texts)) == different:
+            return texts
+    return [f"{v:.17g}" for v in values]
+
+
+def certain_digits(lower: float, estimate: float, upper: float, safe: str = "upper") -> str:
     """The estimate with the digits that both ends of the bracket share, at most 12."""
     lower, estimate, upper = float(lower), float(estimate), float(upper)
     if not (math.isfinite(lower) and math.isfinite(upper)):
@@ -150,7 +179,7 @@ def certain_digits(lower: float, estimate: float, upper: float) -> str:
         return "0"
     gap = (upper - lower) / scale
     if gap > 0.1:
-        return f"at most {upper:.6g}"
+        return f"at most {upper:.6g}" if safe == "upper" else f"at least {lower:.6g}"
     digits = 12 if gap <= 1e-12 else max(1, min(12, int(-math.log10(gap))))
     return f"{estimate:.{digits}g}"
 
@@ -183,6 +212,15 @@ class Calibration:
     def __repr__(self) -> str:
         tail = "" if self.status is Status.OK else f"; {self.status.value}"
         return f"Calibration({self.value!r}, {self.target}, achieved={self.achieved!r}{tail})"
+
+    def _repr_html_(self) -> str:
+        rows = [("value", f"{self.value:.12g}"), ("target", self.target), ("achieved", f"{float(self.achieved):.12g}")]
+        if self.infeasible is not None:
+            rows.append(("not enough", f"{self.infeasible:.12g}"))
+        if self.status is not Status.OK:
+            rows.append(("status", self.status.value))
+        body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table><caption>Calibration</caption><tbody>{body}</tbody></table>"
 
 
 class NumericalFailure(ArithmeticError):

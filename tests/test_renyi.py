@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from helpers import ONE_STEP, PAIRS, masses
+from mpmath import mp
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -17,7 +18,7 @@ from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
-from dpaccount.mechanisms.pure import PureDP
+from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair
 from dpaccount.renyi import CONVERSIONS, RenyiBound, pair_rdp
@@ -167,6 +168,70 @@ def test_optimal_conversion_holds_for_random_two_point_pairs() -> None:
         truth = PrivacyProfile(pair, "as-written").epsilon(delta=delta).lower
         for conversion in CONVERSIONS:
             assert PrivacyProfile(table, conversion=conversion).epsilon(delta=delta).upper >= truth * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.5, 20.0, 1e4])
+@pytest.mark.parametrize("delta", [0.5, 1e-3, 1e-16, 1e-30, 1e-100, 1e-300])
+def test_optimal_conversion_stays_above_the_gaussian_that_attains_zcdp(rho: float, delta: float) -> None:
+    """A Gaussian of mu = sqrt(2 rho) is rho-zCDP; its curve is Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
+    mu = math.sqrt(2 * rho)
+
+    def truth(epsilon: float) -> float:
+        first, second = norm.logcdf(mu / 2 - epsilon / mu), epsilon + norm.logcdf(-mu / 2 - epsilon / mu)
+        return float(first + np.log1p(-np.exp(min(second - first, 0.0))))
+
+    optimal, improved = (PrivacyProfile(RenyiBound.zcdp(rho), conversion=c) for c in ("optimal", "improved"))
+    epsilon = optimal.epsilon(delta=delta).upper
+    assert truth(epsilon) <= math.log(delta) * (1 - 1e-12)
+    assert epsilon <= improved.epsilon(delta=delta).upper * (1 + 1e-12)
+    if epsilon > 0:
+        log_delta = optimal.log_delta(epsilon=epsilon).upper
+        assert log_delta == pytest.approx(math.log(delta), abs=1e-6)
+        assert truth(epsilon) <= log_delta <= improved.log_delta(epsilon=epsilon).upper + 1e-9 * abs(log_delta)
+
+
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-9, 1e-25])
+@pytest.mark.parametrize(("order", "rho"), [(1.5, 0.2), (4.0, 2.0), (30.0, 0.01), (200.0, 3.0)])
+def test_optimal_conversion_at_one_order_is_the_largest_of_all_two_point_pairs(order: float, rho: float, delta: float) -> None:
+    """Against a fine grid of p with the least q by bisection in multiple precision."""
+    b = mp.mpf(order) - 1
+    target = mp.exp(b * mp.mpf(rho))
+
+    def least_log_q(p: mp.mpf) -> mp.mpf:
+        low, high = (mp.log(p) * order - b * rho) / b - 1, mp.log(p)
+        for _ in range(90):
+            q = mp.exp((low + high) / 2)
+            low, high = (low, mp.log(q)) if p**order * q**-b + (1 - p) ** order * (1 - q) ** -b <= target else (mp.log(q), high)
+        return high
+
+    def value(t: float) -> float:
+        gain = (1 - mp.mpf(delta)) / (1 + mp.exp(-t))
+        return float(mp.log(gain) - least_log_q(delta + gain))
+
+    with mp.workdps(40):
+        centre, reach = 0.5 * (math.log(delta) + 2.0), 0.5 * (2.0 - math.log(delta)) + 12.0
+        for _ in range(7):
+            grid = np.linspace(centre - reach, centre + reach, 17)
+            values = [value(float(t)) for t in grid]
+            centre, reach = float(grid[int(np.argmax(values))]), reach / 5
+    found = PrivacyProfile(RenyiBound.from_table([order], [rho]), conversion="optimal").epsilon(delta=delta).upper
+    assert found >= max(values) * (1 - 1e-14)
+    if max(values) > 0 and PrivacyProfile(RenyiBound.from_table([order], [rho])).epsilon(delta=delta).status is Status.ORDER_GRID_END:
+        assert found <= max(max(values), 0.0) + 1e-6
+
+
+def test_conversions_go_below_the_smallest_double() -> None:
+    """rho + 2 sqrt(rho log(1/delta)) at delta = e^-100000; the exact Gaussian lies below all three."""
+    exact = PrivacyProfile(Gaussian(1.0)).epsilon(log_delta=-1e5).lower
+    for conversion in CONVERSIONS:
+        found = PrivacyProfile(RenyiBound.zcdp(0.5), conversion=conversion).epsilon(log_delta=-1e5)
+        assert exact <= found.upper <= 0.5 + 2 * math.sqrt(0.5e5) + 1e-9
+
+
+def test_a_renyi_bound_with_a_pair_keeps_the_pairs_infinite_loss() -> None:
+    assert PrivacyProfile(RenyiBound.zcdp(0.5) + ApproximateDP(0.1, 0.01)).delta(epsilon=math.inf).upper >= 0.01
+    found = PrivacyProfile(RenyiBound.zcdp(0.5)).delta(epsilon=math.inf)
+    assert found.lower == found.upper == 0.0
 
 
 # Tables, functions, sums

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import options_of
-from dpaccount.engines import auto, invert
+from dpaccount.engines import auto, closed, invert
 from dpaccount.engines.axis import Hint
 from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.renyi import RenyiBound, pair_rdp, renyi_epsilon, renyi_log_delta
@@ -23,15 +24,24 @@ class PairOption:
     """A dominating pair under a relation: one or two directions, the larger curve of them."""
 
     def __init__(self, pair: DominatingPair, adjacency: Adjacency, method: str) -> None:
-        self.guarantee = pair
+        self.guarantee, self.adjacency, self.method = pair, adjacency, method
         self.sides = tuple(dict.fromkeys(pair.under(adjacency)))
         self.curves = [invert.DirectedCurve(side, method) for side in self.sides]
         self.proved = all(side.proved for side in self.sides)
         self.lead: int | None = None  # the larger direction at the last epsilon where both were asked
         self.guess: float | None = None
 
+    @cached_property
+    def mirrored(self) -> PairOption:
+        """The same with both orders of every pair of neighbours exchanged; a relation is its own mirror image."""
+        if self.adjacency is not Adjacency.AS_WRITTEN:
+            return self
+        return PairOption(self.guarantee.reversed(), self.adjacency, self.method)
+
     def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The larger direction's bracket; its tail is the slope that a root finder needs. With `lead` that direction alone."""
+        if epsilon == np.inf:
+            return self._beyond()
         found: list[LogDelta] = []
         for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
             found.append(curve(epsilon, goal))
@@ -43,7 +53,15 @@ class PairOption:
 
     def fresh(self, epsilon: float) -> LogDelta:
         """The larger direction's bracket, whatever was asked before."""
+        if epsilon == np.inf:
+            return self._beyond()
         return self._larger([curve.fresh(epsilon) for curve in self.curves])
+
+    def _beyond(self) -> LogDelta:
+        """delta(inf), the probability of an infinite loss."""
+        mass = max(side.log_p_only for side in self.sides)
+        found = closed.widened(mass, -np.inf) if mass < 0.0 else LogDelta(0.0, 0.0, 0.0, True, "closed", 1.0, -np.inf)
+        return found._replace(certified=self.proved)
 
     def _larger(self, found: list[LogDelta]) -> LogDelta:
         top = max(found, key=lambda a: a.estimate)
@@ -116,35 +134,68 @@ class RenyiOption:
         self.sides = bound.under(adjacency)
         self.certified = bound.pair is None
 
+    @cached_property
+    def mirrored(self) -> RenyiOption:
+        """The same with both orders exchanged: a Renyi bound holds for both, its pair as written for one."""
+        pair = self.guarantee.pair
+        if self.adjacency is not Adjacency.AS_WRITTEN or pair is None:
+            return self
+        return RenyiOption(replace(self.guarantee, pair=pair.reversed()), self.adjacency, self.conversion)
+
     def rdp(self, order: Any) -> Any:
         return self.guarantee.rdp(order, self.adjacency)
 
     def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The conversion's value as upper bound; the lower bound is what every pair obeys, 1 - e^eps or 0."""
+        if epsilon == np.inf:
+            return self._beyond()
         floor = float(np.log(-np.expm1(epsilon))) if epsilon < 0 else -np.inf
         found = renyi_log_delta(self.rdp, epsilon, self.conversion, self.guarantee.max_order, self.guarantee.first_order)
         value = min(max(found.value, floor), 0.0)
         slack = EXACT * (1 + abs(value)) if np.isfinite(value) else 0.0
         upper = min(value + slack, 0.0)
-        # d log delta / d eps = -(a - 1) at the best order
+        # d log delta / d eps = -(a - 1) at the best order, unless the conversion says otherwise
         tail = value + float(np.log(max(found.order - 1, 1e-300))) - epsilon if np.isfinite(found.order) else -np.inf
+        tail = found.log_tail if np.isfinite(found.log_tail) else tail
+        if value in (floor, 0.0) and value > -np.inf:
+            tail = 0.0  # nothing is known here: delta falls no slower than 1 - e^eps
         return LogDelta(floor, value, upper, self.certified, f"RDP ({self.conversion})", 1.0, tail)
 
+    def _beyond(self) -> LogDelta:
+        """delta(inf): a finite order rules out an infinite loss, except one that the pair has."""
+        orders = 1.0 + (min(self.guarantee.max_order, 1e9) - 1.0) * np.geomspace(1e-9, 1.0, 28)
+        finite = bool(np.isfinite(RenyiBound(self.guarantee.sources).rdp(orders)).any())
+        mass = max((side.log_p_only for side in self.sides), default=-np.inf) if finite else 0.0
+        return closed.widened(mass, -np.inf)._replace(lower=-np.inf, certified=self.certified, method=f"RDP ({self.conversion})")
+
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
-        delta = float(np.exp(log_delta))
-        found = renyi_epsilon(self.rdp, delta, self.conversion, self.guarantee.max_order, self.guarantee.first_order)
+        found = renyi_epsilon(
+            self.rdp, float(np.exp(log_delta)), self.conversion, self.guarantee.max_order, self.guarantee.first_order,
+            log_delta=log_delta,
+        )
         upper = found.value * (1 + 1e-14)
         answer = LogDelta(-np.inf, log_delta, log_delta, self.certified, f"RDP ({self.conversion})")
         return invert.Root(0.0, found.value, upper, answer), found.status
 
 
 class CurveOption:
-    """A guarantee known only as a function of epsilon, such as the generic group bound."""
+    """A guarantee known only as a function of epsilon, such as the generic group bound.
+
+    `mirror` is the function for both orders exchanged, and `limit` the epsilon at delta = 0 with its status.
+    """
 
     sides: tuple[DominatingPair, ...] = ()
 
-    def __init__(self, curve: Callable[[float], LogDelta]) -> None:
-        self._curve = curve
+    def __init__(
+        self, curve: Callable[[float], LogDelta], mirror: Callable[[float], LogDelta],
+        limit: Callable[[], tuple[float, Status]], proved: bool = True,
+    ) -> None:
+        self._curve, self._mirror, self._limit, self.proved = curve, mirror, limit, proved
+
+    @cached_property
+    def mirrored(self) -> CurveOption:
+        """The same with both orders exchanged."""
+        return CurveOption(self._mirror, self._curve, self._limit, self.proved)
 
     def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The function itself."""
@@ -153,11 +204,18 @@ class CurveOption:
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         if log_delta >= 0.0:
             return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.ZERO
-        root = invert.solve(self.log_delta, log_delta, 1.0) if log_delta > -np.inf else None
-        if root is None or not np.isfinite(root.upper):
-            answer = LogDelta(-np.inf, -np.inf, -np.inf, False, "closed")
-            return invert.Root(np.inf, np.inf, np.inf, answer), Status.INFINITE_DELTA_ZERO
-        return root, Status.ZERO if root.upper == 0.0 else Status.OK
+        answer = self._curve(0.0)
+        found = invert.solve(self.log_delta, log_delta, 1.0) if log_delta > -np.inf else invert.Root(0.0, np.inf, np.inf, answer)
+        if found.upper == 0.0:
+            return found, Status.ZERO
+        if found.upper < np.inf:
+            return found, Status.OK
+        limit, status = self._limit()  # no more than at delta = 0
+        if limit < np.inf:
+            return invert.Root(0.0, min(found.estimate, limit), limit, answer), Status.OK
+        if status is Status.INFINITE_DELTA_ZERO and log_delta > -np.inf:
+            status = Status.WIDE  # some epsilon may do
+        return invert.Root(0.0, np.inf, np.inf, answer), status
 
     def rdp(self, order: Any) -> Any:
         """Unknown."""
@@ -202,11 +260,15 @@ class Evaluator:
                 option.curves[0].look_at(hint)
                 option.guess = epsilon
 
-    def through(self, curve: Callable[[float], LogDelta]) -> Evaluator:
-        """The same guarantee seen through a function of epsilon alone."""
+    def through(self, option: CurveOption) -> Evaluator:
+        """The same guarantee seen through functions of epsilon alone."""
         other = Evaluator(self.guarantee, self.adjacency, self.method, self.conversion)
-        other.__dict__["options"] = [CurveOption(curve)]
+        other.__dict__["options"] = [option]
         return other
+
+    def mirrored(self, epsilon: float) -> LogDelta:
+        """`log_delta` with both orders of every pair of neighbours exchanged."""
+        return min((option.mirrored.log_delta(epsilon) for option in self.options), key=lambda a: a.upper)
 
     def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The option with the least upper bound; with a `goal`, a looser bracket that excludes it will do.
@@ -230,13 +292,9 @@ class Evaluator:
 
     @property
     def proved(self) -> bool:
-        return all(side.proved for option in self.options for side in option.sides)
-
-    @property
-    def log_p_only(self) -> float:
-        """The least delta that is ever reached."""
-        pairs = [max(s.log_p_only for s in o.sides) for o in self.options if isinstance(o, PairOption)]
-        return min(pairs) if pairs else -np.inf
+        return all(
+            option.proved if isinstance(option, CurveOption) else all(side.proved for side in option.sides) for option in self.options
+        )
 
     def engine(self) -> str:
         """The engine of the first pair option, or the conversion."""

@@ -9,14 +9,14 @@ import numpy as np
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
-from dpaccount.curves.evaluate import Evaluator
+from dpaccount.curves.evaluate import CurveOption, Evaluator
 from dpaccount.curves.group import generic_group, group_pair
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.renyi import CONVERSIONS, RenyiBound
-from dpaccount.results import Bounds, LogDelta, Status
+from dpaccount.results import Bounds, LogDelta, Status, is_wide
 
 LOG_MIN = -708.0
 
@@ -120,9 +120,6 @@ class PrivacyProfile:
     def _log_delta(self, epsilon: float, fresh: bool = False) -> LogDelta:
         if epsilon == -np.inf:
             return LogDelta(0.0, 0.0, 0.0, True, "closed")
-        if epsilon == np.inf:
-            mass = self._evaluator.log_p_only
-            return LogDelta(mass, mass, mass, True, "closed")
         return self._evaluator.fresh(epsilon) if fresh else self._evaluator.log_delta(epsilon)
 
     def _bounds(self, lower: Any, middle: Any, upper: Any, answers: list[LogDelta]) -> Bounds:
@@ -163,6 +160,8 @@ class PrivacyProfile:
         status = next((s for _, s in found if s not in (Status.OK, Status.PERFECT)), Status.OK)
         if status is Status.OK and not self._evaluator.proved:
             status = Status.UNPROVED
+        if status is Status.OK and any(is_wide(r.lower, r.upper) and not r.answer.method.startswith("RDP") for r, _ in found):
+            status = Status.WIDE
         answers = [root.answer for root, _ in found]
         return Bounds(
             lower, middle, upper,
@@ -181,11 +180,9 @@ class PrivacyProfile:
         Over two directions it is the dual of the larger profile, the convex hull of the minimum of the two
         (DRS19, Proposition 2.12); the lower end is the safe side.
         """
-        curve = swapped = self._log_delta
-        if self.adjacency is Adjacency.AS_WRITTEN and isinstance(self.guarantee, DominatingPair):
-            # T(P||Q) is the dual of H(Q||P); under a relation the larger profile is its own mirror image
-            curve = PrivacyProfile(self.guarantee.reversed(), self.adjacency, method=self.method)._log_delta
-        function = TradeOffFunction(curve, swapped, notes=self.notes, proved=self._evaluator.proved)
+        # T(P||Q) is the dual of H(Q||P); under a relation the larger profile is its own mirror image
+        curves = [(option.mirrored.log_delta, option.log_delta) for option in self._evaluator.options]
+        function = TradeOffFunction(curves, notes=self.notes, proved=self._evaluator.proved)
         return function if false_positive_rate is None else function(false_positive_rate)
 
     def renyi(self, order: Any = None) -> Any:
@@ -222,16 +219,24 @@ class PrivacyProfile:
         Additive noise, Poisson-sampled or not, gets the mixture of the shifts that the sampled
         records of the group make; anything else the generic bound
         ``delta_k(eps) = sum over i < k of e^{i eps/k} delta(eps/k)`` (DR14, after Theorem 2.2 with deltas kept).
-        The notes of the answers name which.
+        The method of the answers names the generic bound.
         """
         k = _check.count("PrivacyProfile.group", "size", size)
         if k == 1:
             return self
-        pair = group_pair(self.guarantee, k, self.adjacency)
+        whole = not any(isinstance(option, CurveOption) for option in self._evaluator.options)
+        pair = group_pair(self.guarantee, k, self.adjacency) if whole else None
         if pair is not None:
             return PrivacyProfile(pair, self.adjacency, method=self.method)
         grouped = PrivacyProfile(self.guarantee, self.adjacency, method=self.method, conversion=self.conversion)
-        grouped._evaluator = self._evaluator.through(generic_group(self._log_delta, k))
+
+        def limit() -> tuple[float, Status]:
+            root, status = self._evaluator.epsilon(-np.inf)
+            return k * root.upper, status
+
+        grouped._evaluator = self._evaluator.through(CurveOption(
+            generic_group(self._log_delta, k), generic_group(self._evaluator.mirrored, k), limit, self._evaluator.proved,
+        ))
         return grouped
 
     @property

@@ -74,9 +74,11 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
     Guarantee
     ---------
     The curve's upper bound at `upper` is at most log_delta, its lower bound at `lower` at least
-    (or `lower` is 0); both are evaluated, not extrapolated.
+    (or `lower` is 0); both are evaluated, not extrapolated. Where no epsilon is seen to reach log_delta, `upper` is inf.
     """
     middle = _root(curve, log_delta, guess, lambda a: a.estimate)
+    if middle == np.inf:
+        return _unreached(curve, log_delta)
     if middle == 0.0:
         return Root(0.0, 0.0, 0.0, curve(0.0))
     answer = curve(middle)
@@ -86,6 +88,17 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
     upper = _walk(curve, log_delta, middle, slope, lambda a: a.upper, 1.0)
     lower = _walk(curve, log_delta, middle, slope, lambda a: a.lower, -1.0)
     return Root(min(lower, middle), middle, max(upper, middle), answer)
+
+
+def _unreached(curve: Curve, target: float) -> Root:
+    """No upper end; the lower one is the largest power of 4 at which delta is seen to exceed the target."""
+    lower, answer = 0.0, curve(0.0)
+    for here in 4.0 ** np.arange(-3, 12):
+        found = curve(float(here), target)
+        if not found.lower >= target:
+            break
+        lower, answer = float(here), found
+    return Root(lower, np.inf, np.inf, answer)
 
 
 def _walk(curve: Curve, target: float, start: float, slope: float, side: Callable[[LogDelta], float], sign: float) -> float:
@@ -122,7 +135,7 @@ def _tightened(
 
 
 def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], float]) -> float:
-    """Newton on log delta, whose slope is e^eps Q[L > eps]/delta, kept inside a bracket; 0 if delta(0) is low enough."""
+    """Newton on log delta, whose slope is e^eps Q[L > eps]/delta, kept in a bracket; 0 if delta(0) is low enough, inf if none is."""
     low, high = 0.0, np.inf
     here = max(guess, 1e-12)
     for _ in range(MAX_EVALUATIONS):
@@ -150,4 +163,4 @@ def _root(curve: Curve, target: float, guess: float, side: Callable[[LogDelta], 
         if abs(new - here) <= 4e-16 * here or (np.isfinite(high) and high - low <= 4e-16 * high):
             return new if side(curve(new)) <= target else here
         here = new
-    return high if np.isfinite(high) else here
+    return high
