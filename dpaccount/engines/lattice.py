@@ -81,9 +81,10 @@ def log_delta(
         if not exact and _aligned(pair, h) >= finest:
             h = _aligned(pair, h)
     if best is None:
-        return _without_grid(pair, epsilon, jump)
+        best = _without_grid(pair, epsilon, jump)
+    certified = best.certified or (low >= best.lower and high <= best.upper)
     low, high = max(best.lower, low), min(best.upper, high)
-    return best._replace(lower=low, estimate=min(max(best.estimate, low), high), upper=high)
+    return best._replace(lower=low, estimate=min(max(best.estimate, low), high), upper=high, certified=certified)
 
 
 def _singly(pair: DominatingPair, epsilon: float) -> tuple[float, float]:
