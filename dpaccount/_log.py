@@ -34,6 +34,8 @@ def log_diff(a: Any, b: Any) -> Any:
 
 def log1m_exp(x: Any) -> Any:
     """log(1 - e^x) for x <= 0, without cancellation at either end."""
+    if type(x) is float and x < 0.0:
+        return math.log(-math.expm1(x)) if x > -0.6931471805599453 else math.log1p(-math.exp(x))
     x = np.asarray(x, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))[()]

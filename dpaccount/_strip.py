@@ -70,6 +70,10 @@ class LinearStrip(Strip):
     """A loss linear in the outcome: Im L(x + iy) is `turn(y)` exactly, and p and q grow by at most e^{swell(alpha)}."""
 
     @abstractmethod
+    def loss_at(self, x: float) -> float:
+        """L(x)."""
+
+    @abstractmethod
     def turn(self, alpha: Array) -> Array:
         """Im L at height alpha, increasing."""
 

@@ -127,17 +127,17 @@ class DominatingPair(Guarantee):
 
     __rmul__ = __mul__
 
-    @property
+    @cached_property
     def log_p_only(self) -> float:
         """log P{L = inf} of the whole composition."""
         return float(log1m_exp(sum(n * float(log1m_exp(s.facts.log_p_only)) for s, n in self.terms)))
 
-    @property
+    @cached_property
     def proved(self) -> bool:
         """Whether every step's pair is proved to dominate its mechanism."""
         return all(step.facts.proved for step, _ in self.terms)
 
-    @property
+    @cached_property
     def loss_range(self) -> tuple[float, float]:
         """The least and largest finite privacy loss the composition can show (infinite where unbounded)."""
         low = sum(n * s.facts.min_loss for s, n in self.terms)

@@ -55,7 +55,10 @@ class PairOption:
         """The larger direction's bracket, whatever was asked before."""
         if epsilon == np.inf:
             return self._beyond()
-        return self._larger([curve.fresh(epsilon) for curve in self.curves])
+        found: list[LogDelta] = []
+        for curve in self.curves:  # a direction that lies below the other need not be known well
+            found.append(curve.fresh(epsilon, found[0].lower if found else np.nan))
+        return self._larger(found)
 
     def _beyond(self) -> LogDelta:
         """delta(inf), the probability of an infinite loss."""
@@ -91,7 +94,7 @@ class PairOption:
                 continue
             here = roots[lead]
             assert here is not None
-            if here.upper > 0.0 and self.curves[i](here.lower, log_delta).upper <= log_delta:
+            if here.upper > 0.0 and self.curves[i].below(here.lower, log_delta):
                 roots[i] = here  # this direction's epsilon is smaller
                 continue
             roots[i] = invert.solve(self.curves[i], log_delta, here.estimate or 1e-6)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +38,11 @@ def select(pair: DominatingPair) -> Selection:
     'closed'
     """
     _check.instance("select", "pair", pair, DominatingPair, "a dominating pair")
+    return _selected(pair)
+
+
+@lru_cache(maxsize=64)
+def _selected(pair: DominatingPair) -> Selection:
     if closed.supports(pair):
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
@@ -73,14 +80,14 @@ def log_delta(
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
-    engine = select(pair).engine
+    engine = _selected(pair).engine
     if engine == "closed":
         return closed.log_delta(pair, epsilon)
     if engine == "line":
         try:
             return contour(pair, epsilon)
         except CannotVouch:
-            far = lattice.far_tail(pair, epsilon)
+            far = lattice.far_tail(pair, epsilon, goal)
             if far is not None:
                 return far
     return lattice.log_delta(pair, epsilon, goal)
@@ -92,6 +99,9 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     The ends are sums of rounded losses: within their rounding the bracket holds what an end beyond epsilon would give.
     """
     low, high = pair.loss_range
+    inside = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
+    if low + inside < epsilon < high - inside:
+        return None
     mass = pair.log_p_only
     if np.isfinite(high):
         gap = closed.end_of_range(pair, epsilon, top=True)

@@ -175,7 +175,7 @@ def _roomy(pair: DominatingPair, axis: Axis, c: float, cut: float) -> tuple[Axis
 
 
 ROOM = 1.0  # in units of 1/spread
-RATE = 16.0  # times 1/spread: what most contours need of their nodes, so that they are built once
+RATE = 24.0  # times 1/spread: what most contours need of their nodes, so that they are built once
 
 
 def _rises(axis: Axis, epsilon: float, high: float) -> bool:

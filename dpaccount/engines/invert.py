@@ -46,9 +46,18 @@ class DirectedCurve:
             self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return self._known[epsilon]
 
-    def fresh(self, epsilon: float) -> LogDelta:
+    def fresh(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         """The same without memory, so that a question asked twice has one answer."""
-        return auto.log_delta(self.pair, epsilon, self.method)
+        return auto.log_delta(self.pair, epsilon, self.method, goal)
+
+    def below(self, epsilon: float, log_goal: float) -> bool:
+        """Whether log delta <= log_goal at epsilon, for sure: by Chernoff's bound if that is enough."""
+        if self.method in ("auto", "line") and auto.select(self.pair).engine == "line":
+            found, hint = line.excluded(self.pair, epsilon, log_goal)
+            if found:
+                return True
+            self.look_at(hint)
+        return self(epsilon, log_goal).upper <= log_goal
 
     def look_at(self, hint: Hint | None) -> None:
         """Where a contour of a similar pair lay, unless this curve knows better."""

@@ -12,6 +12,7 @@ Without the split the far cluster that the tilt builds from single jumps drowns 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,7 @@ def exact_margin(pair: DominatingPair) -> float:
     return max(max(step.facts.min_loss for step, _ in pair.terms) - low, 0.0)
 
 
+@lru_cache(maxsize=64)
 def margin(pair: DominatingPair) -> Margin:
     """The smaller of the exact margin and Chernoff's."""
     exact, (chernoff, proved) = exact_margin(pair), _chernoff(pair)

@@ -107,14 +107,14 @@ def _singly(pair: DominatingPair, epsilon: float) -> tuple[float, float]:
     return min(low, high), high
 
 
-def far_tail(pair: DominatingPair, epsilon: float) -> LogDelta | None:
-    """A bracket without a lattice where delta is below e^FLOOR, for `auto`: quick, valid to the nodes' error, wide.
+def far_tail(pair: DominatingPair, epsilon: float, goal: float = np.nan) -> LogDelta | None:
+    """A bracket without a lattice where delta is below e^FLOOR or below e^goal, for `auto`: quick and wide.
 
     For eps < 0 the same for the swapped pair, where its delta no longer shows beside 1 - e^eps.
     """
     if epsilon > 0.0:
         found = _without_grid(pair, epsilon, _jump(pair, epsilon))
-        return found if found.upper < FLOOR else None
+        return found if found.upper < FLOOR or found.upper < goal else None
     if epsilon == 0.0:
         return None
     other = pair.reversed()
@@ -130,9 +130,10 @@ def _hidden(epsilon: float) -> float:
 def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
     """Where losses span too many scales for any lattice: below, the jump or one step alone; above, Chernoff from nodes.
 
-    The nodes' error is estimated, so this bracket is not certified.
+    Certified if the nodes are proved, and the margin of the jump with them.
     """
     low, high = _singly(pair, epsilon)
+    proved = True
     low = max(_less(*jump.log_part(epsilon)), low)
     for attempt in (1, 2):
         try:
@@ -142,13 +143,14 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
                 c, middle = 600.0 / max(abs(jump.cut), 1e-3), False
                 axis = Axis(pair, 0.0, c, 0.0, jump.cut)
             if not middle:
-                k, _, _ = axis.cumulants(c)
+                k = axis.log_mgf(c) + axis.rounding(c)
                 body = axis.log_mass + k - c * epsilon + c * np.log(c) - (1 + c) * np.log1p(c) + 1e-6
                 high = min(log_total(np.array([body, *jump.log_part(epsilon), jump.log_slack])), high)
+                proved = axis.proved and jump.margin.bounded
             break
         except (CannotVouch, TooManyNodes):
             continue
-    return LogDelta(min(low, high), high, high, False, "lattice", np.inf, min(jump.log_q, 0.0))
+    return LogDelta(min(low, high), high, high, proved, "lattice", np.inf, min(jump.log_q, 0.0))
 
 
 def _jump(pair: DominatingPair, epsilon: float) -> Jump:

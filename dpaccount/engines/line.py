@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
 from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.pair import DominatingPair
@@ -86,6 +86,20 @@ def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> C
 def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     """log delta of a directed pair at any real epsilon; raises `CannotVouch`."""
     return Nearby()(pair, epsilon)
+
+
+def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[bool, Hint | None]:
+    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies."""
+    if not (epsilon > 0.0 and pair.log_p_only == -np.inf):
+        return False, None
+    try:
+        axis, c, middle = saddle(pair, epsilon, np.inf)
+        if middle or not axis.proved:
+            return False, None
+        bound = axis.log_mgf(c) + axis.rounding(c) - c * epsilon + c * math.log(c) - (1 + c) * math.log1p(c)
+        return bound + 1e-9 * (1.0 + abs(bound)) < log_goal, Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate)
+    except (CannotVouch, TooManyNodes):
+        return False, None
 
 
 class Nearby:

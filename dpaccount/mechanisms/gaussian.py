@@ -147,6 +147,9 @@ class GaussianStrip(LinearStrip):
     def reach(self) -> float:
         return float("inf")
 
+    def loss_at(self, x: float) -> float:
+        return (x - 0.5) / self.scale**2
+
     def turn(self, alpha: Array) -> Array:
         return alpha / self.scale**2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -287,8 +288,8 @@ class SampledStrip(Strip):
         return self.loss(x)[0]
 
     def _log_a(self, x: float) -> tuple[float, float]:
-        loss = float(self.loss(np.array(x))[0])
-        return float(log_sampled(loss, self.probability)), loss
+        loss, q = self.inner.loss_at(x), self.probability
+        return (math.log1p(q * math.expm1(loss)) if loss < 600.0 else loss + math.log(q)), loss
 
 
 def _one_step(owner: PoissonSampled, pair: DominatingPair) -> Step:
