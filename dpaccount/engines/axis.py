@@ -110,7 +110,14 @@ class Axis:
 
     def log_mgf(self, c: float) -> float:
         """K(c) - K(0), summed as `rounding` expects."""
-        return sum(t.count * math.log1p(float((t.weight * np.expm1(c * t.loss)).sum())) for t in self.terms)
+        total = 0.0
+        for t in self.terms:
+            with np.errstate(over="ignore"):
+                moved = float((t.weight * np.expm1(c * t.loss)).sum())
+            if not -1.0 < moved < 1e280:
+                raise CannotVouch("the tilt leaves no mass, or overflows")
+            total += t.count * math.log1p(moved)
+        return total
 
     def rounding(self, c: float) -> float:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
