@@ -1,0 +1,107 @@
+"""Few samples, many tiny steps, deep tails: brackets that once were trivial, slow or wrong, against independent values."""
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, PoissonSampled, PrivacyProfile, PureDP
+from dpaccount.engines import auto, contour, jump, lattice, line
+
+RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 8.0, 20.0, 50.0])
+def test_a_deep_tail_is_the_same_with_the_jump_split_off_and_without(epsilon):
+    """Two lines with different K, different saddle points and, split or not, different quadrature in the outcome."""
+    plain, split = (contour.Contour(RUN, epsilon, margin) for margin in (jump.NO_CUT, jump.margin(RUN)))
+    one, two = line.answer(plain, epsilon), line.answer(split, epsilon)
+    assert one.certified
+    assert two.certified
+    assert one.lower <= two.upper
+    assert two.lower <= one.upper
+    assert max(one.upper - one.lower, two.upper - two.lower) < 1e-9
+
+
+def test_a_deep_tail_lies_between_one_jump_and_chernoff():
+    epsilon = 50.0
+    found = auto.log_delta(RUN, epsilon)
+    wide = lattice.far_tail(RUN, epsilon)
+    assert wide.certified
+    assert wide.lower <= found.lower <= found.upper <= wide.upper
+
+
+@pytest.mark.parametrize("delta", [1e-50, 1e-100, 1e-300])
+def test_epsilon_at_tiny_deltas_is_certified_and_inverts(delta):
+    profile = PrivacyProfile(RUN)
+    found = profile.epsilon(delta=delta)
+    assert found.certified
+    assert found.width < 1e-8
+    assert profile.log_delta(epsilon=found.upper).upper <= np.log(delta) + 1e-9
+
+
+def binomial_log_delta(epsilon, steps, count):
+    """log delta of randomised bits: k losses +e and count - k losses -e."""
+    k = np.arange(count + 1)
+    log_p = -np.logaddexp(0.0, -epsilon_of(steps)), -np.logaddexp(0.0, epsilon_of(steps))
+    log_w = gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1) + k * log_p[0] + (count - k) * log_p[1]
+    loss = epsilon_of(steps) * (2 * k - count)
+    above = loss > epsilon
+    return float(logsumexp(log_w[above] + np.log(-np.expm1(epsilon - loss[above]))))
+
+
+def epsilon_of(step):
+    return step.epsilon
+
+
+def test_ten_million_tiny_steps_are_bracketed():
+    step = PureDP(1e-3)
+    found = auto.log_delta(10**7 * step, 5.0)
+    truth = binomial_log_delta(5.0, step, 10**7)
+    assert found.certified
+    assert found.lower - 1e-8 <= truth <= found.upper + 1e-8  # the sum above loses 1e-16 of logarithms near 1e8
+    assert found.upper - found.lower < 1e-3
+
+
+def test_a_jump_that_takes_all_but_one_atom_leaves_a_lattice_for_the_rest():
+    pair = PoissonSampled(Gaussian(1.0), 0.01) + ApproximateDP(1.0, 1e-9)
+    found = PrivacyProfile(pair).delta(epsilon=0.0)
+    alone = float(PrivacyProfile(ApproximateDP(1.0, 1e-9)).delta(epsilon=0.0).lower)
+    assert alone <= found.upper
+    assert found.upper <= alone + float(PrivacyProfile(PoissonSampled(Gaussian(1.0), 0.01)).delta(epsilon=0.0).upper) + 1e-12
+    assert found.width < 1e-5
+
+
+def test_a_billion_steps_that_hardly_sample_are_one_jump():
+    pair = 10**9 * PoissonSampled(Gaussian(1.0), 1e-12)
+    found = PrivacyProfile(pair).log_delta(epsilon=0.3)
+    once = float(PoissonSampled(Gaussian(1.0), 1e-12).log_delta(0.301))  # the others take at most 1e-3
+    assert found.upper - found.lower < 0.1
+    assert found.upper >= once + np.log(1e9) - 1e-6
+    assert found.upper < -300.0
+
+
+@pytest.mark.parametrize(
+    ("step", "epsilon"),
+    [
+        (PoissonSampled(Laplace(1.0), 0.05), 0.4),
+        (PoissonSampled(Laplace(1.0), 0.05), -0.4),
+        (PoissonSampled(ApproximateDP(0.5, 1e-3), 0.2), 0.3),
+        (PoissonSampled(FinitePair((0.7, 0.2, 0.1), (0.1, 0.3, 0.6)), 0.3), 0.5),
+    ],
+    ids=repr,
+)
+def test_atoms_at_the_end_of_a_lattice_count_once(step, epsilon):
+    """Tails of swapped steps count an atom at its own loss as above it; a lattice that ends there must not lose it."""
+    for pair in (20 * step, (20 * step).reversed()):
+        other, found = auto.log_delta(pair, epsilon), lattice.log_delta(pair, epsilon)
+        assert found.certified
+        assert found.lower <= other.upper
+        assert other.lower <= found.upper
+        assert found.upper - found.lower < 1e-3
+
+
+def test_answers_do_not_depend_on_what_was_asked_before():
+    asked, fresh = PrivacyProfile(RUN), PrivacyProfile(RUN)
+    asked.epsilon(delta=[1e-9, 1e-5])
+    for epsilon in (0.5, 1.0, 1.83):
+        assert asked.delta(epsilon=epsilon).upper == fresh.delta(epsilon=epsilon).upper
