@@ -18,6 +18,11 @@ ULP = 2.3e-16
 LOG_2 = 0.6931471805599453
 
 
+def log_kappa(c: float) -> float:
+    """log of kappa(c) = c^c/(1+c)^{1+c} = max over x >= 0 of (1 - e^{-x}) e^{-cx}, for c > 0, to a few ulps."""
+    return -(math.log1p(c) + c * math.log1p(1.0 / c))
+
+
 def log_sum(a: Any, b: Any) -> Any:
     """log(e^a + e^b), elementwise; -inf stands for zero."""
     return np.logaddexp(a, b)

@@ -47,7 +47,7 @@ class Nodes(NamedTuple):
     """Sum of weight e^{zL} over nodes: `log_p` are log P-masses; `error` is relative to E[e^{Re z L}].
 
     The first `atoms` of them are atoms of the loss, the rest stand for its density. With `rounding` the error is a
-    bound, and rounding comes on top; without it, it is an estimate.
+    bound, and rounding comes on top; without it, it is an estimate. With `ends_only` it is stated at the two ends of the tilts.
     """
 
     loss: Array
@@ -55,6 +55,7 @@ class Nodes(NamedTuple):
     error: float
     atoms: int = 0
     rounding: Rounding | None = None
+    ends_only: bool = False
 
 
 class TooManyNodes(ArithmeticError):
@@ -73,12 +74,13 @@ def density_nodes(
     tilts = (low_tilt, high_tilt)
     if density.strip is not None:
         facts = density.evaluate, density.strip, density.scale, (low, high)
-        if left <= low and high <= right:
+        whole = left <= low and high <= right
+        if whole:
             found = trapezoid(*facts, tilts, rate, MAX_NODES)
         else:
             found = panels(*facts, (left, right), tilts, rate, MAX_NODES)
         if found is not None:
-            return Nodes(*found[:3], rounding=found[3])
+            return Nodes(*found[:3], rounding=found[3], ends_only=not whole)
     low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))
     inner = tuple(b for b in density.breaks if low < b < high)
     if hard or inner or density.breaks:

@@ -216,7 +216,7 @@ class Step(DominatingPair):
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size, _both_roundings(_atom_rounding(loss, log_p), smooth.rounding))
+        return Nodes(*both, smooth.error, loss.size, _both_roundings(_atom_rounding(loss, log_p), smooth.rounding), smooth.ends_only)
 
 
 def _atom_rounding(loss: Array, log_p: Array) -> Rounding:

@@ -105,3 +105,39 @@ def test_answers_do_not_depend_on_what_was_asked_before():
     asked.epsilon(delta=[1e-9, 1e-5])
     for epsilon in (0.5, 1.0, 1.83):
         assert asked.delta(epsilon=epsilon).upper == fresh.delta(epsilon=epsilon).upper
+
+
+@pytest.mark.parametrize(("step", "count"), [(30.0, 3), (30.0, 7), (40.0, 49)])
+def test_shares_of_epsilon_are_rounded_to_the_safe_side(step, count):
+    """Just below the largest loss delta is steep: (P-mass of all ups) (1 - e^{eps - count e})."""
+    epsilon = count * step * (1 - 3e-14)
+    gap = count * step - epsilon
+    truth = -count * np.log1p(np.exp(-step)) + np.log(-np.expm1(-gap))
+    for method in ("auto", "lattice"):
+        found = auto.log_delta(count * PureDP(step), epsilon, method)
+        assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+
+
+def test_an_epsilon_is_certified_only_if_every_direction_is():
+    pair = 44 * PoissonSampled(Gaussian(2.466298712603026), 0.0017145070770588718)
+    found = PrivacyProfile(pair).epsilon(delta=1.0720344435687061e-05)
+    second = pair.reversed()
+    sure, _ = line.excluded(second, float(found.lower), np.log(1.0720344435687061e-05))
+    assert not found.certified or sure or auto.log_delta(second, float(found.lower)).certified
+
+
+def test_the_mass_below_a_cut_is_known_to_its_thin_side():
+    pair = 2991601 * PoissonSampled(Gaussian(1.016338959186694), 0.020527478734714846)
+    found = line.answer(contour.Contour(pair, 2.86, jump.margin(pair)), 2.86)
+    assert found.lower <= 0.0
+    assert found.lower > -1e-8
+
+
+def test_chernoff_keeps_its_digits_at_huge_tilts():
+    pair = 1000 * PoissonSampled(Gaussian(1e14), 0.01)
+    spread = np.sqrt(1000.0) * 0.01 / 1e14
+    epsilon = 6.5 * spread
+    gaussian = PrivacyProfile(Gaussian(1.0 / spread)).log_delta(epsilon=epsilon)  # what a thousand of them are, nearly
+    far = lattice._without_grid(pair, float(epsilon), jump.split(pair, float(epsilon), jump.margin(pair)))
+    assert far.upper >= gaussian.estimate
+    assert not line.excluded(pair, float(epsilon), float(gaussian.estimate))[0]

@@ -94,9 +94,11 @@ class PairOption:
                 continue
             here = roots[lead]
             assert here is not None
-            if here.upper > 0.0 and self.curves[i].below(here.lower, log_delta):
-                roots[i] = here  # this direction's epsilon is smaller
-                continue
+            if here.upper > 0.0:
+                smaller, sure = self.curves[i].below(here.lower, log_delta)
+                if smaller:  # this direction's epsilon is the smaller one
+                    roots[i] = here._replace(answer=here.answer._replace(certified=here.answer.certified and sure))
+                    continue
             roots[i] = invert.solve(self.curves[i], log_delta, here.estimate or 1e-6)
             if roots[i].upper > here.upper:  # type: ignore[union-attr]
                 lead = i

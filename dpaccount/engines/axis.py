@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount._strip import Rounding
-from dpaccount.pair import DominatingPair, Step
+from dpaccount.pair import DominatingPair, Step, log_error
 
 Array = npt.NDArray[np.float64]
 ULP = 2.3e-16
@@ -49,6 +49,7 @@ class Term:
     error: float
     atoms: int
     state_rounding: Rounding | None
+    ends_only: bool
 
     def __post_init__(self) -> None:
         self.mean = float(self.weight @ self.loss)
@@ -65,8 +66,23 @@ class Term:
         """(root mean square of the relative errors of the tilted masses and of a sum over them, mean error of the loss)."""
         assert self.rounding is not None
         off, part = self.rounding
-        relative = part + abs(c) * (off + ULP * np.abs(self.loss)) + 2 * SUM + 10 * ULP
+        largest = max(0.0, float((c * self.loss).max()))
+        relative = part + abs(c) * (off + ULP * np.abs(self.loss)) + 2 * SUM + (10 + largest) * ULP
         return math.sqrt(float(tilted @ (relative * relative))), float(tilted @ (off + 2 * ULP * np.abs(self.loss)))
+
+
+def _mass_below(step: Step, cut: float) -> tuple[float, float]:
+    """log P[L <= cut, L < inf] and its absolute error: from the thinner of the two tails, which is known relatively."""
+    above, below, error = step.facts.log_p_only, 0.0, 2 * ULP
+    if cut < np.inf:
+        tails = step.tails(np.array(cut))
+        above, below, error = float(tails.p_above), float(tails.p_below), tails.error
+    if above > -0.7 and cut < np.inf:
+        return below, float(log_error(below, error))
+    if above == -np.inf:
+        return 0.0, 0.0
+    below = float(log1m_exp(above))
+    return below, float(log_error(above, error)) * math.exp(min(above - below, 700.0)) + ULP * abs(below)
 
 
 class Axis:
@@ -74,22 +90,21 @@ class Axis:
 
     def __init__(self, pair: DominatingPair, low: float, high: float, rate: float, cut: float) -> None:
         self.low, self.high, self.rate = low, high, rate
+        self.mass_error = 0.0  # of log_mass
         self.terms: list[Term] = []
         for step, count in pair.terms:
             nodes = step.nodes(low, high, rate, upper=cut)
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
-            only = step.facts.log_p_only
-            if cut < np.inf:
-                below = float(step.tails(np.array(cut)).p_below)
-            else:
-                below = float(log1m_exp(only)) if only > -np.inf else 0.0
+            below, error = _mass_below(step, cut)
+            self.mass_error += count * error
             weight = np.exp(nodes.log_p - log_total(nodes.log_p))
             self.terms.append(
-                Term(step, cut, count, nodes.loss, weight, below, nodes.error, nodes.atoms, nodes.rounding)
+                Term(step, cut, count, nodes.loss, weight, below, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
             )
         self.log_mass = sum(t.count * t.log_mass for t in self.terms)
         self.proved = all(t.state_rounding is not None for t in self.terms)
+        self.ends_only = any(t.ends_only for t in self.terms)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
@@ -129,11 +144,19 @@ class Axis:
                 continue
             off, part = t.rounding
             mass = 1.0 + float(t.weight @ growth)
-            moved = float(t.weight @ ((part + 2 * SUM + 8 * ULP) * np.abs(growth))) + abs(c) * float(
+            common = float(t.weight @ part)  # the masses are divided by their own sum
+            moved = float(t.weight @ ((part + common + 2 * SUM + 8 * ULP) * np.abs(growth))) + abs(c) * float(
                 t.weight @ ((off + ULP * np.abs(t.loss)) * (1.0 + growth))
             )
-            total += t.count * ((moved + 2 * t.error) / mass + 2 * t.error + 4 * ULP * abs(math.log(mass)))
+            total += t.count * (moved / mass + 4 * self.node_error(t, c) + 4 * ULP * abs(math.log(mass)))
         return 1.1 * total
+
+    def node_error(self, t: Term, c: float) -> float:
+        """The nodes' error relative to E[e^{cL}]; in absolute terms it is log-convex between the ends of the tilts."""
+        if not t.ends_only or c in (self.low, self.high):
+            return t.error
+        here, *ends = (math.log(max(1.0 + float(t.weight @ np.expm1(x * t.loss)), 1e-300)) for x in (c, self.low, self.high))
+        return t.error * math.exp(min(max(*ends, here) - here, 600.0))
 
 
 def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:

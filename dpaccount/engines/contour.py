@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
 from dpaccount.engines.decay import proved_reach
@@ -64,16 +65,17 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: _Alias | None = _Alias(axis, c, eps, rough, middle, spread)
+        self.alias: _Alias | None = _Alias(pair, axis, c, eps, rough, middle, spread, cut)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
         if certify and axis.proved:
             found = proved_reach(axis, c, spread, log_scale - rough + AIM)
             if found is not None and found[0] < MAX_LINE * step:
-                finer = axis if found[0] <= axis.rate else Axis(pair, min(c, 0.0), max(c, 0.0), 1.01 * found[0], cut)
+                count = math.ceil(found[0] / step)
+                enough = count * step <= axis.rate and not axis.ends_only
+                finer = axis if enough else Axis(pair, min(c, 0.0), max(c, 0.0), 1.01 * count * step, cut)
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
-                    count = math.ceil(found[0] / step)
         if not self.proved:
             axis, reach = _reach(pair, axis, c, spread, cut)
             count = math.ceil(reach / step) + 1
@@ -85,12 +87,13 @@ class Contour:
         size = np.exp(np.real(log_phi)) / np.abs((c + 1j * s) * (c + 1 + 1j * s))
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_scale = axis.log_mass + k - c * eps
-        self.log_phi, self.size, self.log_mass = log_phi, size, axis.log_mass
+        self.log_phi, self.size, self.log_mass, self.mass_error = log_phi, size, axis.log_mass, axis.mass_error
         self.hint = Hint(c, spread, axis.rate)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
         line = axis.rounding(c) + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         if cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
-            line += 2 * self.jump.error * math.exp(self.jump.log_p)
+            line += 4 * self.jump.error * math.exp(self.jump.log_p)
+        line += axis.mass_error
         grown = np.where(slip < 0.3, size * np.expm1(np.minimum(slip, 0.3)), np.exp(np.minimum(slip, 700.0)) * size)
         # exponents of that size are rounded, and so is their sum
         self.slip = ends + float(grown.sum()) + (line + count * ULP) * float(size.sum()) + 4 * ULP * float(size @ np.abs(log_phi))
@@ -103,7 +106,7 @@ class Contour:
     def _mass_only(self, axis: Axis) -> None:
         self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
         self.log_phi, self.size, self.alias = np.full(1, -np.inf + 0j), np.zeros(1), None
-        self.log_scale, self.log_mass, self.slip = -np.inf, axis.log_mass, 0.0
+        self.log_scale, self.log_mass, self.mass_error, self.slip = -np.inf, axis.log_mass, axis.mass_error, 0.0
 
     def at(self, epsilon: float) -> Reading:
         """What the contour says at an epsilon near its own; raises `CannotVouch`."""
@@ -132,7 +135,7 @@ class Contour:
         error += 2 * math.exp(log_jump_error - top) + math.exp(min(self.jump.log_slack - top, 0.0))
         excess = 0.0 if self.alias is None else math.exp(min(self.alias.log_bound(epsilon) - top, 0.0))
         if self.middle:  # the integral is subtracted, so aliasing takes too much away
-            error += excess + ULP * (4 + abs(self.log_mass))
+            error += excess + ULP * (4 + abs(self.log_mass)) + self.mass_error
             excess = 0.0
         if not total > 0.0 or not error + excess < total:
             raise CannotVouch("the digits cancel")
@@ -171,7 +174,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
             slip += t.count * (8 * ULP + t.error) * wave
             continue
         part, off = t.phase_errors(tilted, c)
-        error = part * wave + s * off + 2 * t.error
+        error = part * wave + s * off + 2 * axis.node_error(t, c)
         size = np.exp(np.maximum(log_size, -800.0))
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
         ratio = error / size
@@ -213,7 +216,9 @@ _PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 class _Alias:
     """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and a bound on it at any epsilon."""
 
-    def __init__(self, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float) -> None:
+    def __init__(
+        self, pair: DominatingPair, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float, cut: float
+    ) -> None:
         goal = rough - AIM
         self.c, self.middle, self.log_mass = c, middle, axis.log_mass
         if middle:
@@ -225,14 +230,16 @@ class _Alias:
             if d > axis.high:
                 break  # nodes are made for tilts up to axis.high
             k, _, _ = axis.cumulants(d)
-            bound = axis.log_mass + k + d * math.log(d) - (1 + d) * math.log1p(d)
+            bound = axis.log_mass + k + log_kappa(d)
             period = (bound - d * epsilon - goal) / (d - c)
             if period < self.period:
                 self.period, self.tilt = period, d
         if not math.isfinite(self.period):
             raise CannotVouch("no tilt bounds the aliasing")
         d = self.tilt
-        self.log_far = axis.log_mass + axis.log_mgf(d) + axis.rounding(d) + d * math.log(d) - (1 + d) * math.log1p(d)
+        if axis.ends_only:
+            axis = Axis(pair, 0.0, d, 0.0, cut)
+        self.log_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
 
     def log_bound(self, epsilon: float) -> float:

@@ -50,14 +50,15 @@ class DirectedCurve:
         """The same without memory, so that a question asked twice has one answer."""
         return auto.log_delta(self.pair, epsilon, self.method, goal)
 
-    def below(self, epsilon: float, log_goal: float) -> bool:
-        """Whether log delta <= log_goal at epsilon, for sure: by Chernoff's bound if that is enough."""
+    def below(self, epsilon: float, log_goal: float) -> tuple[bool, bool]:
+        """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified."""
         if self.method in ("auto", "line") and auto.select(self.pair).engine == "line":
             found, hint = line.excluded(self.pair, epsilon, log_goal)
             if found:
-                return True
+                return True, True
             self.look_at(hint)
-        return self(epsilon, log_goal).upper <= log_goal
+        answer = self(epsilon, log_goal)
+        return answer.upper <= log_goal, answer.certified
 
     def look_at(self, hint: Hint | None) -> None:
         """Where a contour of a similar pair lay, unless this curve knows better."""
@@ -96,7 +97,8 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
         slope = 1.0
     upper = _walk(curve, log_delta, middle, slope, lambda a: a.upper, 1.0)
     lower = _walk(curve, log_delta, middle, slope, lambda a: a.lower, -1.0)
-    return Root(min(lower, middle), middle, max(upper, middle), answer)
+    ends = [curve(end, log_delta).certified for end in (lower, upper) if 0.0 < end < np.inf]
+    return Root(min(lower, middle), middle, max(upper, middle), answer._replace(certified=answer.certified and all(ends)))
 
 
 def _unreached(curve: Curve, target: float) -> Root:

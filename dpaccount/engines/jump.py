@@ -107,7 +107,7 @@ def _chernoff_at(pair: DominatingPair, tilt: float) -> tuple[float, bool]:
         found = step.nodes(-1.0 - tilt, 0.0, 0.0)
         shift = found.log_p - found.loss
         moved = nodes_log_mgf(found._replace(loss=-found.loss, log_p=shift), 0.0, tilt)
-        total += count * (float(moved) + min(log_total(shift), 0.0))
+        total += count * max(float(moved) + min(log_total(shift), 0.0), 0.0)  # the step that jumps may be any
         proved = proved and found.rounding is not None
     return (total - LOG_LEFT_OVER) / tilt, proved
 

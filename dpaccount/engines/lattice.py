@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp, log_total
+from dpaccount._log import log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
 from dpaccount.engines.axis import Axis, CannotVouch, saddle
@@ -101,7 +101,7 @@ def _singly(pair: DominatingPair, epsilon: float) -> tuple[float, float]:
     steps = [step for step, _ in pair.terms]
     if all(closed.supports(step) for step in steps):
         for share in shares:
-            parts = [closed.log_delta(step, float(part)).upper for step, part in zip(steps, share, strict=True)]
+            parts = [closed.log_delta(step, float(part) * (1 - 2.0**-50)).upper for step, part in zip(steps, share, strict=True)]
             high = min(high, log_total(np.log(counts) + np.array(parts)) + 1e-13)
     low = max(low, *(closed.log_delta(step, epsilon).lower for step in steps if closed.supports(step)), -np.inf)
     return min(low, high), high
@@ -143,8 +143,8 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
                 c, middle = 600.0 / max(abs(jump.cut), 1e-3), False
                 axis = Axis(pair, 0.0, c, 0.0, jump.cut)
             if not middle:
-                k = axis.log_mgf(c) + axis.rounding(c)
-                body = axis.log_mass + k - c * epsilon + c * np.log(c) - (1 + c) * np.log1p(c) + 1e-6
+                k = axis.log_mgf(c) + axis.rounding(c) + axis.mass_error + 4e-15 * c * (1 + epsilon)
+                body = axis.log_mass + k - c * epsilon + log_kappa(c) + 1e-6
                 high = min(log_total(np.array([body, *jump.log_part(epsilon), jump.log_slack])), high)
                 proved = axis.proved and jump.margin.bounded
             break

@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp
+from dpaccount._log import log1m_exp, log_kappa
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
 from dpaccount.engines.contour import Contour
@@ -96,8 +96,9 @@ def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[boo
         axis, c, middle = saddle(pair, epsilon, np.inf)
         if middle or not axis.proved:
             return False, None
-        bound = axis.log_mgf(c) + axis.rounding(c) - c * epsilon + c * math.log(c) - (1 + c) * math.log1p(c)
-        return bound + 1e-9 * (1.0 + abs(bound)) < log_goal, Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate)
+        bound = axis.log_mgf(c) + axis.rounding(c) - c * epsilon + log_kappa(c)
+        slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + epsilon)
+        return bound + slack < log_goal, Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate)
     except (CannotVouch, TooManyNodes):
         return False, None
 

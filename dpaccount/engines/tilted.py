@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._log import log_kappa
 from dpaccount.pld import Grid, PrivacyLossDistribution
 
 Array = npt.NDArray[np.float64]
@@ -67,7 +68,7 @@ class Side:
         k, _, _ = self._cumulants(high)
         # sup over l of (1 - e^{eps - l})_+ e^{-c (l - eps)} is kappa(c) = c^c/(1+c)^{1+c}
         self.log_tail = k - high * self.epsilon + float(np.log1p(self._relative_error(high))) + 1e-12 * (1 + abs(k))
-        self.chernoff = self.log_tail + high * np.log(high) - (1 + high) * np.log1p(high)
+        self.chernoff = self.log_tail + log_kappa(high)
         best = self._exponent(high)
         low, top = 1e-3 * high, high
         for _ in range(8):
