@@ -204,8 +204,8 @@ def _roomy(pair: DominatingPair, axis: Axis, c: float, cut: float) -> tuple[Axis
     return axis if axis.high >= needed else Axis(pair, 0.0, needed, axis.rate, cut), c
 
 
-ROOM = 1.0  # in units of 1/spread
-RATE = 24.0  # times 1/spread: what most contours need of their nodes, so that they are built once
+ROOM = 3.0  # in units of 1/spread
+RATE = 20.0  # times 1/spread: what most contours need of their nodes, so that they are built once
 
 
 def _rises(axis: Axis, epsilon: float, high: float) -> bool:
