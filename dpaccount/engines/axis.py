@@ -127,7 +127,7 @@ class Axis:
         """K(c) - K(0), summed as `rounding` expects."""
         total = 0.0
         for t in self.terms:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 moved = float((t.weight * np.expm1(c * t.loss)).sum())
             if not -1.0 < moved < 1e280:
                 raise CannotVouch("the tilt leaves no mass, or overflows")
@@ -138,7 +138,10 @@ class Axis:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
         total = 0.0
         for t in self.terms:
-            growth = np.expm1(c * t.loss)
+            with np.errstate(over="ignore"):
+                growth = np.expm1(c * t.loss)
+            if not growth.max() < 1e280:
+                raise _Overflow("the tilt overflows")
             if t.rounding is None:
                 total += t.count * (16 * ULP + t.error) * min(float(t.weight @ np.abs(growth)), 4.0)
                 continue
@@ -155,7 +158,11 @@ class Axis:
         """The nodes' error relative to E[e^{cL}]; in absolute terms it is log-convex between the ends of the tilts."""
         if not t.ends_only or c in (self.low, self.high):
             return t.error
-        here, *ends = (math.log(max(1.0 + float(t.weight @ np.expm1(x * t.loss)), 1e-300)) for x in (c, self.low, self.high))
+        with np.errstate(over="ignore"):
+            masses = [1.0 + float(t.weight @ np.expm1(x * t.loss)) for x in (c, self.low, self.high)]
+        if not max(masses) < 1e280:
+            raise _Overflow("the tilt overflows")
+        here, *ends = (math.log(max(mass, 1e-300)) for mass in masses)
         return t.error * math.exp(min(max(*ends, here) - here, 600.0))
 
 

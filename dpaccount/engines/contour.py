@@ -177,7 +177,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
         error = part * wave + s * off + 2 * axis.node_error(t, c)
         size = np.exp(np.maximum(log_size, -800.0))
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
-        ratio = error / size
+        ratio = error / np.maximum(size, 1e-300)
         slip += t.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
     return log_phi, slip
 
