@@ -342,11 +342,12 @@ class _Search:
         for k in range(16):  # asked anew, the answer must meet the target as well: its own error bar may stick out by an ulp
             if not self.target.missed(achieved):
                 break
-            if infeasible is None or self.integer or k == 15:
+            towards = 1.0 if infeasible is None or value > infeasible else -1.0
+            if infeasible is None or k == 15 or (self.integer and value + towards < 1.0):
                 raise NumericalFailure(
                     f"`calibrate` cannot confirm {self.target.text} at {value:g}: asked there anew, it is {float(achieved):.12g}."
                 )
-            value = value * (1 + (1.0 if value > infeasible else -1.0) * 4.0**k * 3e-12)
+            value = value + towards if self.integer else value * (1 + towards * 4.0**k * 3e-12)
             achieved = self.target.achieved(self.profile(value))
         return Calibration(
             int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes

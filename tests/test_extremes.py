@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, PoissonSampled, PrivacyProfile, PureDP
+from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, PoissonSampled, PrivacyProfile, PureDP, calibrate
 from dpaccount.engines import auto, contour, jump, lattice, line
+from dpaccount.results import Bounds
 
 RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
 
@@ -141,3 +142,20 @@ def test_chernoff_keeps_its_digits_at_huge_tilts():
     far = lattice._without_grid(pair, float(epsilon), jump.split(pair, float(epsilon), jump.margin(pair)))
     assert far.upper >= gaussian.estimate
     assert not line.excluded(pair, float(epsilon), float(gaussian.estimate))[0]
+
+
+def test_a_whole_number_that_cannot_be_confirmed_gives_way_to_the_next_safe_one():
+    class Claim:
+        def __init__(self, steps):
+            self.steps = steps
+
+        def delta(self, epsilon):
+            return 1e-6 * self.steps
+
+        def epsilon(self, delta):
+            upper = 2.0 if self.steps < 10 else 2.0 + 1e-12
+            return Bounds(upper, upper, upper, False, "stated")
+
+    found = calibrate(Claim, epsilon=2.0, delta=1e-5, integer=True)
+    assert int(found.value) == 9
+    assert found.achieved.upper <= 2.0
