@@ -127,6 +127,14 @@ def test_an_epsilon_is_certified_only_if_every_direction_is():
     assert not found.certified or sure or auto.log_delta(second, float(found.lower)).certified
 
 
+@pytest.mark.parametrize("epsilon", [6.0, 8.0, 20.0])
+def test_a_direction_far_below_the_other_does_not_cost_the_certificate(epsilon):
+    found = PrivacyProfile(RUN).log_delta(epsilon=epsilon)
+    leading = auto.log_delta(RUN, epsilon)
+    assert found.certified
+    assert (found.lower, found.upper) == (leading.lower, leading.upper)
+
+
 def test_the_mass_below_a_cut_is_known_to_its_thin_side():
     pair = 2991601 * PoissonSampled(Gaussian(1.016338959186694), 0.020527478734714846)
     found = line.answer(contour.Contour(pair, 2.86, jump.margin(pair)), 2.86)

@@ -47,8 +47,14 @@ class DirectedCurve:
         return self._known[epsilon]
 
     def fresh(self, epsilon: float, goal: float = np.nan) -> LogDelta:
-        """The same without memory, so that a question asked twice has one answer."""
-        return auto.log_delta(self.pair, epsilon, self.method, goal)
+        """The same without memory, so that a question asked twice has one answer.
+
+        Below a `goal` a bound that is certified says more than an estimated bracket.
+        """
+        found = auto.log_delta(self.pair, epsilon, self.method, goal)
+        if found.upper < goal and not found.certified and self.method != "lattice" and line.excluded(self.pair, epsilon, goal)[0]:
+            return found._replace(lower=-np.inf, upper=goal, certified=True)
+        return found
 
     def below(self, epsilon: float, log_goal: float) -> tuple[bool, bool]:
         """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified."""
