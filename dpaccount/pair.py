@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp, log_diff, log_total
+from dpaccount._log import ULP, log1m_exp, log_diff, log_total
 from dpaccount._quadrature import Density as Density
 from dpaccount._quadrature import Nodes, density_nodes
 from dpaccount._strip import FlippedStrip, Rounding
@@ -192,6 +192,20 @@ class Step(DominatingPair):
         """`log_delta` of the swapped pair, for steps that have it in closed form."""
         return None
 
+    def loss_error(self, loss: Array) -> Array:
+        """What the losses as stated (atoms, ends of the range) may be off by, absolutely: a few ulps of each."""
+        return np.asarray(4 * ULP * np.abs(loss))
+
+    @property
+    def mass_error(self) -> float:
+        """By how much probabilities as given miss the sum 1: relative to each of them."""
+        return 0.0
+
+    @property
+    def log_left_out(self) -> float:
+        """log of the P-mass that the atoms leave out."""
+        return -np.inf
+
     @abstractmethod
     def reversed(self) -> Step:
         """The swapped pair, again a step."""
@@ -318,6 +332,17 @@ class Reversed(Step):
             return None
         with np.errstate(divide="ignore"):
             return np.logaddexp(np.log(-np.expm1(epsilon)), epsilon + inner)
+
+    def loss_error(self, loss: Array) -> Array:
+        return self.step.loss_error(-loss)
+
+    @property
+    def mass_error(self) -> float:
+        return self.step.mass_error
+
+    @property
+    def log_left_out(self) -> float:
+        return self.step.log_left_out
 
     def step_log_mgf(self, z: Any) -> Any:
         return self.step.step_log_mgf(-1.0 - np.asarray(z))

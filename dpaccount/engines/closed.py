@@ -13,14 +13,9 @@ from scipy.special import gammaln
 from dpaccount._log import ULP, gaussian_log_delta, gaussian_log_error, log1m_exp, log_total, log_unsampled
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.atomic import atom_log_delta
-from dpaccount.mechanisms.curve import CurvePair
-from dpaccount.mechanisms.discrete import CUT, DiscreteGaussian
 from dpaccount.mechanisms.exponential import ExponentialMechanism
-from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
-from dpaccount.mechanisms.pure import ApproximateDP, PureDP
-from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair, Reversed, Step
 from dpaccount.results import LogDelta
 from dpaccount.sampling.fixed_size import FixedSizeSampled
@@ -175,17 +170,17 @@ def _level_error(loss: float, q: float, level: float) -> tuple[float, float]:
 def _atoms_slip(step: Step, epsilon: float) -> _Slip:
     """Atoms off by their losses' rounding each, and sums of them."""
     loss, log_p = step.atoms()
-    error = loss_error(step, loss)
+    error = step.loss_error(loss)
     log_p = log_p[loss > epsilon - error]
     loss, error = (v[loss > epsilon - error] for v in (loss, error))
     with np.errstate(divide="ignore"):
         moved = log_total(log_p + np.minimum(epsilon - loss, 0.0) + np.log(error + ULP * np.abs(loss - epsilon)))
-    return _Slip(ULP * (10.0 + min(loss.size, 30)) + mass_error(step), float(np.logaddexp(moved, left_out(step))))
+    return _Slip(ULP * (10.0 + min(loss.size, 30)) + step.mass_error, float(np.logaddexp(moved, step.log_left_out)))
 
 
 def _mixture_slip(step: Step, mixture: AdditiveMixture, epsilon: float, value: float) -> _Slip:
     """A difference of tails at a rounded loss; where the table of losses ends at 45 noise scales, what lies beyond."""
-    shift = float(loss_error(step, np.array([epsilon]))[0]) + ULP * abs(epsilon)
+    shift = float(step.loss_error(np.array([epsilon]))[0]) + ULP * abs(epsilon)
     tails = step.tails(np.array([epsilon, epsilon - 2 * shift]))
     moved = epsilon + float(tails.q_above[1]) + _log(shift)
     if value == -np.inf:
@@ -193,68 +188,6 @@ def _mixture_slip(step: Step, mixture: AdditiveMixture, epsilon: float, value: f
         return _Slip(0.0, float(np.logaddexp(moved, beyond)))
     log_p = float(tails.p_above[0])
     return _Slip(2 * (tails.error + 8 * ULP * abs(log_p)) * math.exp(min(log_p - value, 600.0)), moved)
-
-
-def loss_error(step: Step, loss: Array) -> Array:
-    """What the stated losses (atoms, ends of the range) of a step may be off by."""
-    if isinstance(step, Reversed):
-        return loss_error(step.step, -loss)
-    if isinstance(step, (PureDP, ApproximateDP, RandomizedResponse, ExponentialMechanism)):
-        return np.zeros(loss.shape)
-    if isinstance(step, Laplace):
-        return np.full(loss.shape, _inverse_error(step.noise_multiplier))
-    if isinstance(step, PoissonSampled):
-        q = step.sampling_probability
-        if q in (0.0, 1.0):
-            return loss_error(step.step, loss) if q else np.zeros(loss.shape)
-        own = np.asarray(log_unsampled(loss, q))
-        inner = np.where(np.isfinite(own), own, 0.0)
-        share = np.where(np.isfinite(own), np.exp(np.minimum(np.log(q) + inner - loss, 0.0)), 0.0)
-        return share * loss_error(step.step, inner) + 4 * ULP * np.abs(loss)
-    if isinstance(step, FinitePair):
-        return 4 * ULP * np.abs(loss) + mass_error(step)
-    if isinstance(step, CurvePair):
-        return 4 * ULP * (1.0 + np.abs(loss))
-    if isinstance(step, AdditiveMixture):
-        return _mixture_loss_error(step, loss)
-    return 4 * ULP * np.abs(loss)
-
-
-def mass_error(step: Step) -> float:
-    """By how much probabilities as given miss the sum 1: relative to each of them."""
-    if isinstance(step, (Reversed, PoissonSampled)):
-        return mass_error(step.step)
-    return abs(math.fsum((*step.p, -1.0))) + abs(math.fsum((*step.q, -1.0))) if isinstance(step, FinitePair) else 0.0
-
-
-def _inverse_error(x: float) -> float:
-    """By how much the double 1/x misses it."""
-    inverse = Fraction(1.0 / x) if x else Fraction(0)
-    return float(abs(1 - inverse * Fraction(x)) * inverse)
-
-
-def _mixture_loss_error(step: AdditiveMixture, loss: Array) -> Array:
-    """Losses that are differences of logarithms."""
-    base = step.base
-    if base.noise_kind == "lattice":
-        at, log_p = step.atoms()
-        order = np.argsort(at)
-        error = 8 * ULP * (1.0 + np.abs(log_p) + np.abs(log_p - at))
-        return np.asarray(np.interp(loss, at[order], error[order]))
-    if base.noise_kind == "cusp":
-        reach = 1.0 + max(abs(s) for s, _ in step.p_weights + step.q_weights)
-        size = abs(math.log(2.0 * base.noise_scale)) + 2 * reach / base.noise_scale
-        return 4 * ULP * (np.abs(loss) + size)
-    return 4 * ULP * np.abs(loss)
-
-
-def left_out(step: Step) -> float:
-    """log of the P-mass that the atoms leave out: integer noise is cut where its probability falls below e^-800."""
-    if isinstance(step, (Reversed, PoissonSampled)):
-        return left_out(step.step)
-    if isinstance(step, DiscreteGaussian) or (isinstance(step, AdditiveMixture) and step.base.noise_kind == "lattice"):
-        return 1.0 - CUT
-    return -np.inf
 
 
 def _enumerated(pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -267,8 +200,8 @@ def _enumerated(pair: DominatingPair, epsilon: float) -> LogDelta:
     near = loss > epsilon - error
     with np.errstate(divide="ignore"):
         moved = log_total((log_p + np.minimum(epsilon - loss, 0.0) + np.log(error + ULP * np.abs(loss - epsilon)))[near])
-    cut = max(float(np.log(count)) + left_out(step) for step, count in pair.terms)
-    masses = sum(count * mass_error(step) for step, count in pair.terms)
+    cut = max(float(np.log(count)) + step.log_left_out for step, count in pair.terms)
+    masses = sum(count * step.mass_error for step, count in pair.terms)
     answer = _bracket(value, tail, 8 * ULP * (steps + weights + 60.0) + masses)
     return _floored(with_absolute(answer, float(np.logaddexp(moved, cut))), epsilon)
 
@@ -301,7 +234,7 @@ def _combinations(pair: DominatingPair) -> tuple[Array, Array, Array]:
     for step, count in pair.terms:
         own, own_p = step.atoms()
         adds = 0.5 * ULP * (len(pair.terms) + own.size + 1)
-        more_loss, more_p, more_error = _multiples(own, own_p, loss_error(step, own) + adds * np.abs(own), count)
+        more_loss, more_p, more_error = _multiples(own, own_p, step.loss_error(own) + adds * np.abs(own), count)
         loss = np.add.outer(loss, more_loss).ravel()
         log_p = np.add.outer(log_p, more_p).ravel()
         error = np.add.outer(error, more_error).ravel()
@@ -347,7 +280,7 @@ def end_of_range(pair: DominatingPair, epsilon: float, *, top: bool) -> float:
     for step, count in pair.terms:
         end = step.facts.max_loss if top else step.facts.min_loss
         gap += count * Fraction(end)
-        error += count * float(loss_error(step, np.array([end]))[0])
+        error += count * float(step.loss_error(np.array([end]))[0])
     return float(gap if top else -gap) + error * (1.0 + 1e-12)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -10,13 +11,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log_diff
+from dpaccount._log import ULP, log_diff
 from dpaccount._quadrature import Density
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
 from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, quadrature_log_mgf, tail_log_delta
 
 Array = npt.NDArray[np.float64]
+CUT = 800.0  # support points of integer noise with probability below e^-CUT are left out
 
 
 class AdditiveStep(Step):
@@ -247,6 +249,24 @@ class AdditiveMixture(Step):
 
     def step_log_mgf(self, z: Any) -> Any:
         return quadrature_log_mgf(self, z)
+
+    def loss_error(self, loss: Array) -> Array:
+        """Losses that are differences of logarithms."""
+        kind = self.base.noise_kind
+        if kind == "lattice":
+            at, log_p = self.atoms()
+            order = np.argsort(at)
+            error = 8 * ULP * (1.0 + np.abs(log_p) + np.abs(log_p - at))
+            return np.asarray(np.interp(loss, at[order], error[order]))
+        if kind == "cusp":
+            reach = 1.0 + max(abs(s) for s, _ in self.p_weights + self.q_weights)
+            size = abs(math.log(2.0 * self.base.noise_scale)) + 2 * reach / self.base.noise_scale
+            return np.asarray(4 * ULP * (np.abs(loss) + size))
+        return np.asarray(4 * ULP * np.abs(loss))
+
+    @property
+    def log_left_out(self) -> float:
+        return 1.0 - CUT if self.base.noise_kind == "lattice" else -np.inf
 
     def reversed(self) -> Step:
         return Reversed(self)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
+from dpaccount._log import ULP
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.atomic import AtomicStep
 from dpaccount.mechanisms.finite import lattice_of
@@ -116,6 +117,9 @@ class CurvePair(AtomicStep):
             only_p = float(np.log(last))
             only_q = float(np.log(max(1.0 - q.sum(), 0.0))) if 1.0 - q.sum() > 1e-14 else -np.inf
         return Facts(only_p, only_q, *ends, lattice=lattice_of(loss))
+
+    def loss_error(self, loss: Array) -> Array:
+        return np.asarray(4 * ULP * (1.0 + np.abs(loss)))
 
     def reversed(self) -> Step:
         return Reversed(self)

@@ -13,13 +13,12 @@ from scipy.special import logsumexp
 from dpaccount import _check
 from dpaccount._quadrature import Density, Nodes
 from dpaccount.adjacency import Adjacency, parse
-from dpaccount.mechanisms.additive import AdditiveStep
+from dpaccount.mechanisms.additive import CUT, AdditiveStep
 from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
 from dpaccount.mechanisms.gaussian import noise_multiplier
 from dpaccount.pair import DominatingPair, Facts, Step, Tails, nodes_log_mgf
 
 Array = npt.NDArray[np.float64]
-CUT = 800.0  # support points with probability below e^-800 are left out
 MAX_POINTS = 2_000_000
 
 
@@ -143,6 +142,10 @@ class DiscreteGaussian(_IntegerNoise):
     def facts(self) -> Facts:
         step = self.sensitivity / self.sigma**2
         return Facts(lattice=(0.5 * self.sensitivity * step, step))
+
+    @property
+    def log_left_out(self) -> float:
+        return 1.0 - CUT
 
     def scaled(self, factor: int) -> DiscreteGaussian:
         return DiscreteGaussian(self.noise_multiplier / factor, self.sensitivity * factor)

@@ -103,6 +103,9 @@ class ExponentialMechanism(Step):
         series = np.log(e * (1 + (e * v) ** 2 / 6)) - e / 2 - log1m_exp(-e)
         return np.where(small, series, large)[()]
 
+    def loss_error(self, loss: Array) -> Array:
+        return np.zeros(loss.shape)  # its losses are the parameter itself
+
     def reversed(self) -> Step:
         return self
 

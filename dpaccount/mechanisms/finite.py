@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
+from dpaccount._log import ULP
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.atomic import AtomicStep
 from dpaccount.pair import DominatingPair, Facts, Step
@@ -65,6 +67,13 @@ class FinitePair(AtomicStep):
         with np.errstate(divide="ignore"):
             only_p, only_q = float(np.log(p[q == 0].sum())), float(np.log(q[p == 0].sum()))
         return Facts(only_p, only_q, *ends, lattice=lattice_of(loss))
+
+    def loss_error(self, loss: Array) -> Array:
+        return np.asarray(4 * ULP * np.abs(loss) + self.mass_error)
+
+    @property
+    def mass_error(self) -> float:
+        return abs(math.fsum((*self.p, -1.0))) + abs(math.fsum((*self.q, -1.0)))
 
     def reversed(self) -> Step:
         return FinitePair(self.q, self.p)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -124,6 +125,11 @@ class Laplace(AdditiveStep):
         )
         series = np.log1p(r / 2 + (r * v) ** 2 / 2 + r * (r * v) ** 2 / 12)
         return np.where(small, series - r / 2, r * (v - 0.5) + smooth)[()]
+
+    def loss_error(self, loss: Array) -> Array:
+        """The double 1/b misses it."""
+        inverse = Fraction(self.epsilon) if self.noise_multiplier else Fraction(0)
+        return np.full(loss.shape, float(abs(1 - inverse * Fraction(self.noise_multiplier)) * inverse))
 
     def reversed(self) -> Step:
         return self

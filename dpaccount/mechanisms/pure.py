@@ -46,6 +46,9 @@ class PureDP(AtomicStep):
         e = self.epsilon
         return Facts(min_loss=-e, max_loss=e, lattice=(-e, 2 * e if e else 1.0))
 
+    def loss_error(self, loss: Array) -> Array:
+        return np.zeros(loss.shape)  # its losses are the parameter itself
+
     def reversed(self) -> Step:
         return self
 
@@ -90,6 +93,9 @@ class ApproximateDP(AtomicStep):
         log_mass = float(np.log(self.delta)) if self.delta else -np.inf
         ends = (-e, e) if self.delta < 1.0 else (0.0, 0.0)
         return Facts(log_mass, log_mass, *ends, lattice=(-e, 2 * e if e else 1.0))
+
+    def loss_error(self, loss: Array) -> Array:
+        return np.zeros(loss.shape)  # its losses are the parameter itself
 
     def reversed(self) -> Step:
         return self

@@ -65,6 +65,9 @@ class RandomizedResponse(AtomicStep):
         step = 1.0 if e == 0 else (2 * e if self.num_categories == 2 else e)
         return Facts(min_loss=-e, max_loss=e, lattice=(-e, step))
 
+    def loss_error(self, loss: Array) -> Array:
+        return np.zeros(loss.shape)  # its losses are the parameter itself
+
     def reversed(self) -> Step:
         return self
 

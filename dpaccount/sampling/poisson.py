@@ -184,6 +184,23 @@ class PoissonSampled(Step):
             return np.full(np.shape(z), np.log1p(-self.sampling_probability), dtype=np.asarray(z).dtype)[()]
         return quadrature_log_mgf(self, z)
 
+    def loss_error(self, loss: Array) -> Array:
+        q = self.sampling_probability
+        if q in (0.0, 1.0):
+            return self.step.loss_error(loss) if q else np.zeros(loss.shape)
+        own = np.asarray(log_unsampled(loss, q))
+        inner = np.where(np.isfinite(own), own, 0.0)
+        share = np.where(np.isfinite(own), np.exp(np.minimum(np.log(q) + inner - loss, 0.0)), 0.0)
+        return np.asarray(share * self.step.loss_error(inner) + 4 * ULP * np.abs(loss))
+
+    @property
+    def mass_error(self) -> float:
+        return self.step.mass_error
+
+    @property
+    def log_left_out(self) -> float:
+        return self.step.log_left_out
+
     def reversed(self) -> Step:
         return self if self._trivial else Reversed(self)
 
