@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache, partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +45,12 @@ class Strip(ABC):
         """The same right of x."""
 
     @abstractmethod
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Any, tilt: float) -> Array:
         """log of an upper bound on the largest p e^{tilt L} within `reach` of x, relative to its value there."""
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        """log of sup of |p e^{zL}|/(p e^{tilt L})(x) within `along` of x on the axis and `off` beside it; Re z = tilt, |Im z| <= rate."""
+        return self.rise(x, along, tilt) + self.growth(off, tilt, rate)
 
     @abstractmethod
     def slope(self, x: Array, loss: Array) -> Array:
@@ -109,8 +113,11 @@ class FlippedStrip(Strip):
     def above(self, x: float, tilt: float) -> float:
         return self.inner.below(-x, -1.0 - tilt)
 
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Any, tilt: float) -> Array:
         return self.inner.rise(-x, reach, -1.0 - tilt)
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        return self.inner.swing(-x, along, off, -1.0 - tilt, rate)
 
     def slope(self, x: Array, loss: Array) -> Array:
         return self.inner.slope(-x, -loss)

@@ -165,7 +165,7 @@ class GaussianStrip(LinearStrip):
     def above(self, x: float, tilt: float) -> float:
         return self._log_mgf(tilt) + float(log_ndtr((1.0 + tilt - x) / self.scale))
 
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Any, tilt: float) -> Array:
         return np.asarray(reach * np.abs(x - 1.0 - tilt) / self.scale**2)
 
     def slope(self, x: Array, loss: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from dpaccount import _check
 from dpaccount._log import log_expm1_plus, log_sampled, log_unsampled
@@ -135,7 +135,8 @@ class PoissonSampled(Step):
 
         def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
             # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants
-            return inner.window(min(-1.0, low_tilt), max(-1.0, high_tilt))
+            low = low_tilt if low_tilt > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
+            return inner.window(min(-1.0, low), max(-1.0, high_tilt))
 
         def inverse(value: float) -> float:
             return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
@@ -233,6 +234,21 @@ class PoissonSampled(Step):
         return AdditiveMixture(self.step, ((0, 1.0 - q), (1, q)), ((0, 1.0 - q), (-1, q)), proved=False)
 
 
+def _effective(inner: Density, tilt: float, q: float) -> float:
+    """The tilt of the step itself that lies where q(x) A^{1+tilt} does, tilt < -1: -1 + (1+tilt) w at the mode.
+
+    log A^{1+tilt} is concave there, so that its tangent at the mode bounds it from above.
+    """
+    low, high = -700.0, 0.0
+    odds = math.log(q) - math.log1p(-q)
+    while high - low > 0.02:
+        log_share = (low + high) / 2
+        at = -1.0 + (1.0 + tilt) * math.exp(log_share)
+        there = inner.evaluate(np.array([sum(inner.window(at, at)) / 2]))[0][0] + odds
+        low, high = (log_share, high) if float(log_expit(there)) > log_share else (low, log_share)
+    return -1.0 + (1.0 + tilt) * math.exp(high)
+
+
 @final
 class SampledStrip(Strip):
     """p' e^{zL'} = q A^{1+z} with A = 1 - q + q e^L: at complex outcomes |A| <= A(x), |A| >= A(x) cos(turn/2), |arg A| <= turn.
@@ -265,9 +281,30 @@ class SampledStrip(Strip):
             return power * log_a + self.inner.above(x, -1.0)
         return power * (log_a - loss) + self.inner.above(x, tilt)
 
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Any, tilt: float) -> Array:
         """log q A^{1+tilt} has a slope between those of its two ends, w = 0 and w = 1."""
         return np.maximum(self.inner.rise(x, reach, -1.0), self.inner.rise(x, reach, tilt))
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        """log A has the slope w L' in x, at most that at the right end, and with t = Im L off the axis
+
+        |A|/A(x) = (1 - 2 w (1-w) (1 - cos t))^{1/2} in [.., 1], |arg A| <= t min(1, w/(1 - w (1 - cos t))).
+        """
+        share, inner = self._share(x + along), self.inner_loss(x)
+        turn = self.inner.turn(off)
+        chord = np.where(turn < np.pi / 2, 1.0 - np.cos(turn), 1.0)
+        local = np.where(turn < np.pi / 2, np.minimum(share / (1.0 - share * chord), 1.0), 1.0)
+        grown = self.inner.rise(x, along, -1.0) + np.abs(1.0 + tilt) * along * share * self.inner.slope(x, inner)
+        grown = grown + self.inner.swell(off) + rate * turn * local
+        if tilt < -1.0:
+            least = self._share(x - along)
+            product = np.where(share < 0.5, share * (1.0 - share), np.where(least > 0.5, least * (1.0 - least), 0.25))
+            grown = grown + 0.5 * (1.0 + tilt) * np.log1p(-2.0 * product * (1.0 - np.cos(turn)))
+        return np.asarray(grown)
+
+    def _share(self, x: Array) -> Array:
+        """w = q e^L/A."""
+        return np.asarray(expit(self.inner_loss(x) + (np.log(self.probability) - np.log1p(-self.probability))))
 
     def slope(self, x: Array, loss: Array) -> Array:
         inner = self.inner_loss(x)
