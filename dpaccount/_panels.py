@@ -67,22 +67,23 @@ def _halved(
         return None
     edges = np.linspace(*ends, count + 1)
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
-    loss, log_p = evaluate(middle)
-    total = [_log_sum(log_p + tilt * loss + np.log(2 * half)) for tilt in tilts]  # a first guess: it only sets the shares
+    seen = np.full(len(tilts), -np.inf)  # log of what the panels done hold, by their middles: it only sets the shares
     done: list[tuple[Array, Array, Array]] = []
     for _ in range(60):
+        loss, log_p = evaluate(middle)
         size = np.array([_bound(strip, middle, half, log_p, loss, tilt, rate) for tilt in tilts])
-        fine = np.all(size <= np.array(total)[:, None] - goal - 6.0, axis=0)
+        held = np.array([log_p + tilt * loss + np.log(2 * half) for tilt in tilts])
+        share = np.array([np.logaddexp(old, _log_sum(row)) for old, row in zip(seen, held, strict=True)]) - goal - 6.0
+        fine = np.all(size <= share[:, None], axis=0)
+        if fine.any():
+            seen = np.array([np.logaddexp(old, _log_sum(row[fine])) for old, row in zip(seen, held, strict=True)])
         done.append((middle[fine], half[fine], size[:, fine]))
         middle, half = middle[~fine], half[~fine] / 2
         if not middle.size:
             break
-        middle = np.concatenate([middle - half, middle + half])
-        half = np.tile(half, 2)
-        count = middle.size + sum(part[0].size for part in done)
-        if count * ORDER > most:
+        middle, half = np.concatenate([middle - half, middle + half]), np.tile(half, 2)
+        if (middle.size + sum(part[0].size for part in done)) * ORDER > most:
             return None
-        loss, log_p = evaluate(middle)
     else:
         return None
     middle, half = (np.concatenate([part[k] for part in done]) for k in (0, 1))

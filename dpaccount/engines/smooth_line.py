@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfc
 
+from dpaccount._log import log_kappa
 from dpaccount._panels import graded
 from dpaccount._quadrature import Nodes, TooManyNodes
 from dpaccount.engines.axis import ULP, Axis, CannotVouch, Term
-from dpaccount.engines.contour import AIM as ALIAS
-from dpaccount.engines.contour import _Alias
+from dpaccount.engines.contour import _series
 from dpaccount.engines.jump import Jump
 from dpaccount.engines.mollifier import Mollifier
 from dpaccount.engines.spectrum import spectrum
@@ -64,7 +64,7 @@ class Reading(NamedTuple):
     proved: bool
 
 
-def read(body: Body, mollifier: Mollifier, alias: _Alias) -> Reading:
+def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     """The line through the body's tilt, with the alias's period, to the end of the kernel's transform; raises `TooManyNodes`."""
     c, eps, axis = body.tilt, body.epsilon, body.axis
     step = 2.0 * math.pi / alias.period
@@ -146,9 +146,39 @@ def _fine(term: Term, tilt: float, rate: float) -> tuple[Nodes, float]:
     return term.step.with_atoms(nodes, upper=term.cut), found[2]
 
 
-def period(body: Body, rough: float, slack: float) -> _Alias:
-    """A period that keeps aliasing below e^-slack of e^rough."""
-    alias = _Alias(body.pair, body.axis, body.tilt, body.epsilon, rough + ALIAS - slack, False, body.spread, body.jump.cut)
-    if not math.isfinite(alias.period):
-        raise CannotVouch("no period bounds the aliasing")
-    return alias
+class Aliases:
+    """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon.
+
+    e^{ckP} g(eps + kP) <= kappa(d) e^{K(d) - d eps - kP (d - c)} adds up over k >= 1 for d > c and over k <= -1 for 0 < d < c, where
+    g <= 1 serves as well.
+    """
+
+    def __init__(self, body: Body, goal: float) -> None:
+        axis, self.c = body.axis, body.tilt
+        self.log_mass = axis.log_mass + axis.mass_error
+        moves = np.array([0.5, 1.0, 2.0, 4.0]) / body.spread
+        right = self._best(body, goal, [self.c + m for m in moves if self.c + m <= axis.high])
+        left = self._best(body, goal, [self.c - m for m in moves if m < self.c])
+        if right is None:
+            raise CannotVouch("no tilt bounds the aliasing")
+        plain = max(self.log_mass - goal, 0.0) / self.c
+        if left is None or left[0] > plain:
+            left = plain, 0.0, self.log_mass
+        self.period = max(right[0], left[0], 1e-3 * body.spread)
+        self._sides = right[1:], left[1:]
+
+    def _best(self, body: Body, goal: float, tilts: list[float]) -> tuple[float, float, float] | None:
+        """The least period, its tilt and log of kappa(d) e^{K(d)} there."""
+        found = []
+        for d in tilts:
+            try:
+                far = self.log_mass + body.axis.log_mgf(d) + body.axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
+            except CannotVouch:
+                continue
+            found.append(((far - d * body.epsilon - goal) / abs(d - self.c), d, far))
+        return min(found, default=None)
+
+    def log_bound(self, epsilon: float) -> float:
+        """log of what all aliases add up to."""
+        sides = [far - d * epsilon + _series(-self.period * abs(d - self.c)) for d, far in self._sides]
+        return float(np.logaddexp(*sides))

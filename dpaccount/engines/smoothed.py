@@ -17,7 +17,7 @@ from dpaccount.engines.axis import ULP, Axis, CannotVouch, root
 from dpaccount.engines.jump import NO_CUT, Jump, Margin, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.mollifier import Mollifier, half_width
-from dpaccount.engines.smooth_line import Body, Reading, period, read
+from dpaccount.engines.smooth_line import Aliases, Body, Reading, read
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
@@ -60,7 +60,7 @@ def _refined(body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
             width = half_width(gap, beta)
             beta = min(max(cancels + math.log(70.0 * width / target), 7.0), 40.0)
         try:
-            found = read(body, Mollifier(half_width(gap, beta), beta, c), period(body, total, slack - math.log(target)))
+            found = read(body, Mollifier(half_width(gap, beta), beta, c), Aliases(body, total - slack + math.log(target)))
         except (TooManyNodes, CannotVouch) as error:
             failure = error
             gap *= 6.0
@@ -161,7 +161,7 @@ def _assembled(body: Body, found: Reading, ceiling: float) -> LogDelta:
     log_low, log_high = log_low - slack, min(log_high + slack, 0.0)
     guess = other + scale * found.estimate
     estimate = min(max(top + math.log(guess), log_low), log_high) if guess > 0.0 else log_high
-    condition = max(scale * found.size / max(high, 1e-300), 1.0)
+    condition = float(max(scale * found.size / max(high, 1e-300), 1.0))
     tail = scale * found.tail + math.exp(min(body.epsilon + body.jump.log_q - top, 600.0))
     log_tail = top + math.log(tail) - body.epsilon if tail > 0.0 else body.jump.log_q
     return LogDelta(log_low, estimate, log_high, proved, "smoothed", condition, min(log_tail, 0.0))
