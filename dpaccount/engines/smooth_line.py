@@ -26,7 +26,7 @@ from dpaccount.pair import DominatingPair
 Array = npt.NDArray[np.float64]
 Waves = npt.NDArray[np.complex128]
 MAX_NODES = 240_000
-MAX_COUNT = 2**18
+MAX_COUNT = 2**19
 END = 1.15  # the line ends here, in units of beta/a, where the kernel's transform has fallen to about e^-beta
 
 
@@ -69,8 +69,6 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     c, eps, axis = body.tilt, body.epsilon, body.axis
     step = 2.0 * math.pi / alias.period
     count = math.ceil(END * mollifier.beta / mollifier.width / step)
-    if count > MAX_COUNT:
-        raise TooManyNodes(f"the line needs {count} frequencies")
     s = np.asarray(step * np.arange(count + 1), dtype=np.float64)
     log_phi, slip, proved = _log_phi(body, s)
     z = c + 1j * s
@@ -156,7 +154,7 @@ class Aliases:
     def __init__(self, body: Body, goal: float) -> None:
         axis, self.c = body.axis, body.tilt
         self.log_mass = axis.log_mass + axis.mass_error
-        moves = np.array([0.5, 1.0, 2.0, 4.0]) / body.spread
+        moves = [m / body.spread for m in (0.5, 1.0, 2.0, 4.0)]
         right = self._best(body, goal, [self.c + m for m in moves if self.c + m <= axis.high])
         left = self._best(body, goal, [self.c - m for m in moves if m < self.c])
         if right is None:

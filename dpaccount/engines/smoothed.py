@@ -17,12 +17,13 @@ from dpaccount.engines.axis import ULP, Axis, CannotVouch, root
 from dpaccount.engines.jump import NO_CUT, Jump, Margin, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.mollifier import Mollifier, half_width
-from dpaccount.engines.smooth_line import Aliases, Body, Reading, read
+from dpaccount.engines.smooth_line import END, MAX_COUNT, Aliases, Body, Reading, read
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
 AIM = 1e-6  # relative width of delta at which refinement stops
 FIRST = 1e-4
+ENOUGH = 1e-5  # below this width no more than a quarter of the frequencies are spent
 NEGLIGIBLE = 1e-9  # a body below this part of the jump is bounded by Chernoff alone
 PASSES = 6
 
@@ -45,43 +46,47 @@ def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: f
 
 
 def _refined(body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
-    log_jump = body.jump.log_part(body.epsilon)[0]
-    rough, target, slack, failure, lines = body.rough, max(FIRST, aim), 4.0, None, 0
-    gap = math.nan
+    """Lines with narrower and narrower kernels, each aimed by what the last one saw."""
+    c, log_jump = body.tilt, body.jump.log_part(body.epsilon)[0]
+    rough, target, slack, lines = body.rough, max(FIRST, aim), 4.0, 0
+    gap = 0.5 * target * math.exp(min(max(log_jump - rough, 0.0), 200.0)) / (c * (c + 1.0))
     for _ in range(PASSES):
         total = float(np.logaddexp(rough, log_jump))
-        c = body.tilt
-        if gap != gap:
-            gap = 0.5 * target * math.exp(min(total - rough, 200.0)) / (c * (c + 1.0))
-        gap = min(gap, (1.0 / c) ** 2)
-        cancels = max(body.log_scale - total, 0.0)
-        beta = 7.0
-        for _ in range(3):
-            width = half_width(gap, beta)
-            beta = min(max(cancels + math.log(70.0 * width / target), 7.0), 40.0)
+        aliases = Aliases(body, total - slack + math.log(target))
+        mollifier, last = _kernel(body, min(gap, c**-2.0), aliases, max(body.log_scale - total, 0.0) - math.log(target), best)
         try:
-            found = read(body, Mollifier(half_width(gap, beta), beta, c), Aliases(body, total - slack + math.log(target)))
-        except (TooManyNodes, CannotVouch) as error:
-            failure = error
-            gap *= 6.0
+            found = read(body, mollifier, aliases)
+        except TooManyNodes:
+            if lines:
+                break
+            gap = 6.0 * mollifier.gap
             continue
-        lines += 1
         here = _assembled(body, found, best.upper)
-        best = here if lines == 1 else _tighter(best, here)
-        width = best.upper - best.lower
-        print("pass", gap, beta, found, width) if DEBUG else None
-        if width <= aim or (goal == goal and not best.lower <= goal <= best.upper) or failure is not None:
+        best = _tighter(best, here) if lines else here
+        lines, width = lines + 1, best.upper - best.lower
+        if width <= aim or last or (goal == goal and not best.lower <= goal <= best.upper):
             break
         rough = found.log_scale + math.log(found.smooth) if found.smooth > 0.0 else rough
-        share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
-        target = max(aim, min(target, width) * 1e-2) if width < 0.1 else target
         if found.excess * math.exp(found.log_scale - best.upper) > 0.1 * width:
-            slack += 4.0 + math.log(width/target)
-        gap *= 0.5 * target / share
+            slack += 4.0
+        share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
+        target = max(aim, 1e-2 * min(target, width)) if width < 0.1 else target
+        gap = mollifier.gap * 0.5 * target / share
     if not lines:
-        raise CannotVouch(str(failure)) from failure
+        raise CannotVouch("the line needs more nodes than the engine is willing to spend")
     return best
-DEBUG = False
+
+
+def _kernel(body: Body, gap: float, aliases: Aliases, needed: float, best: LogDelta) -> tuple[Mollifier, bool]:
+    """The kernel with this C and a transform that falls far enough, or the narrowest that costs allow, and whether it is that."""
+    most = MAX_COUNT if best.upper - best.lower > ENOUGH else MAX_COUNT / 4
+    beta = 9.0
+    for _ in range(3):
+        beta = min(max(needed + math.log(70.0 * half_width(gap, beta)), 7.0), 40.0)
+    least = END * beta * aliases.period / (2.0 * math.pi * most)
+    width = half_width(gap, beta)
+    return Mollifier(max(width, least), beta, body.tilt), width < least
+
 
 def _body(pair: DominatingPair, epsilon: float) -> Body:
     """The composition below the cut, and the saddle point right of 0 or the last tilt that nodes serve."""
