@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,12 +12,14 @@ import numpy as np
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import closed, lattice, line
+from dpaccount.engines import closed, lattice, line, smoothed
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "lattice")
+METHODS = ("auto", "closed", "line", "smoothed", "lattice")
+
+NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
 
 
 class Selection(NamedTuple):
@@ -49,7 +52,11 @@ def _selected(pair: DominatingPair) -> Selection:
         return Selection("lattice", "the loss is constant")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
-    return Selection("line", "the loss has a density: contour at the saddle point; the lattice brackets where it cannot vouch")
+    return Selection(
+        "line",
+        "the loss has a density: contour at the saddle point; where its characteristic function does not decay the smoothed "
+        "contour brackets, and else the lattice",
+    )
 
 
 def _has_density(step: object) -> bool:
@@ -64,7 +71,7 @@ def log_delta(
 ) -> LogDelta:
     """log delta of a directed pair at one real epsilon, by the engine asked for.
 
-    With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
+    With a `goal` brackets are refined no further than to exclude log delta = goal.
     """
     edge = _edge(pair, epsilon)
     if edge is not None:
@@ -78,6 +85,11 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
+    if method == "smoothed":
+        try:
+            return smoothed.log_delta(pair, epsilon, goal)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='smoothed'` finds no line here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
@@ -87,10 +99,21 @@ def log_delta(
         try:
             return contour(pair, epsilon)
         except CannotVouch:
-            far = lattice.far_tail(pair, epsilon, goal)
-            if far is not None:
-                return far
+            return _bracket(pair, epsilon, goal)
     return lattice.log_delta(pair, epsilon, goal)
+
+
+def _bracket(pair: DominatingPair, epsilon: float, goal: float) -> LogDelta:
+    """The smoothed contour where it is certified and narrow, else the narrowest of what brackets."""
+    found: LogDelta | None = None
+    with suppress(CannotVouch):
+        found = smoothed.log_delta(pair, epsilon, goal)
+    if found is not None and found.certified and (found.upper - found.lower < NARROW or found.upper < goal or found.lower > goal):
+        return found
+    other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)
+    if found is not None and found.certified and found.upper - found.lower < other.upper - other.lower:
+        return found
+    return other
 
 
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
