@@ -26,7 +26,7 @@ from dpaccount.pair import DominatingPair
 Array = npt.NDArray[np.float64]
 Waves = npt.NDArray[np.complex128]
 MAX_NODES = 240_000
-MAX_COUNT = 2**19
+MAX_COUNT = 2**18
 END = 1.15  # the line ends here, in units of beta/a, where the kernel's transform has fallen to about e^-beta
 
 
@@ -79,10 +79,10 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     scale, inverse = step / math.pi, 1.0 / np.abs(z * (z + 1.0))
     modulus = size * np.abs(kernel)
     line = axis.rounding(c) + axis.mass_error + 2 * ULP * (abs(c * eps) + abs(body.log_scale) + abs(axis.log_mass))
-    line += 4e-16 * (1.0 + c + mollifier.width * c) + count * ULP
+    line += 4 * ULP * (2.0 + mollifier.width * c) + c * mollifier.eta_error + count * ULP
     if body.jump.cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
         line += 4 * body.jump.error * math.exp(body.jump.log_p)
-    line_error = line + 4 * ULP * (np.abs(log_phi) + s * (1.0 + eps)) + np.expm1(np.minimum(slip, 30.0))
+    line_error = line + 4 * ULP * (np.abs(log_phi) + s * eps) + s * mollifier.eta_error + np.expm1(np.minimum(slip, 30.0))
     off = modulus * line_error + size * kernel_error
     first, second = mollifier.beyond(float(s[-1]))
     windows = [0.5 * erfc(6.0 * (2.0 * s / (part * float(s[-1])) - 1.0)) for part in (1.0, 0.5)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaccount._log import log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, root
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, _rises
 from dpaccount.engines.jump import NO_CUT, Jump, Margin, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.mollifier import Mollifier, half_width
@@ -61,10 +61,10 @@ def _refined(body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
                 break
             gap = 6.0 * mollifier.gap
             continue
-        here = _assembled(body, found, best.upper)
+        here, before = _assembled(body, found, best.upper), best.upper - best.lower
         best = _tighter(best, here) if lines else here
         lines, width = lines + 1, best.upper - best.lower
-        if width <= aim or last or (goal == goal and not best.lower <= goal <= best.upper):
+        if width <= aim or last or (lines > 1 and width > 0.7 * before) or (goal == goal and not best.lower <= goal <= best.upper):
             break
         rough = found.log_scale + math.log(found.smooth) if found.smooth > 0.0 else rough
         if found.excess * math.exp(found.log_scale - best.upper) > 0.1 * width:
@@ -101,29 +101,7 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     spread = math.sqrt(variance)
     gap = (epsilon - mean) / spread
     enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
-    high = (gap + math.sqrt(gap * gap + 8.0)) / spread  # twice the root of v c + m = eps + 2/c
-    ceiling, floor, c = math.inf, 0.0, math.nan
-    last: Axis | None = None
-    for _ in range(60):
-        try:
-            axis = Axis(pair, 0.0, high, 0.0, jump.cut)
-            _, mean, variance = axis.cumulants(high)
-            last, floor = axis, high
-            if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
-                c = root(axis, epsilon, 1e-9 * high, high, 0.5 * high)
-                break
-            if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
-                c = high
-                break
-        except (CannotVouch, TooManyNodes):
-            ceiling = high
-        if ceiling < 1.05 * floor:
-            break
-        high = high * 2.0 if ceiling == math.inf else math.sqrt(floor * ceiling) if floor else high / 6.0
-    if last is None:
-        raise CannotVouch("no tilt serves")
-    axis = last
-    c = floor if c != c else c
+    axis, c = _tilt(pair, epsilon, jump, (gap + math.sqrt(gap * gap + 8.0)) / spread)  # twice the root of v c + m = eps + 2/c
     _, _, variance = axis.cumulants(c)
     spread = math.sqrt(variance)
     if not spread > 0.0:
@@ -136,6 +114,37 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
     rough = axis.log_mass + axis.log_mgf(c) - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
     return Body(pair, epsilon, jump, axis, c, spread, rough)
+
+
+def _tilt(pair: DominatingPair, epsilon: float, jump: Jump, high: float) -> tuple[Axis, float]:
+    """Nodes and the saddle point right of 0; short of it a tilt whose Chernoff bound is small beside the jump, or the last that serves."""
+    enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
+    low, ceiling, best = 0.0, math.inf, None
+    for _ in range(60):
+        try:
+            axis = Axis(pair, 0.0, high, 0.0, jump.cut)
+            if _rises(axis, epsilon, high):
+                return axis, _crossing(axis, epsilon, low, high)
+            best, low = (axis, high), high
+            if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
+                return best
+        except (CannotVouch, TooManyNodes):
+            ceiling = high
+        if ceiling < 1.05 * low or high < 1e-200:
+            break
+        high = high * 2.0 if ceiling == math.inf else math.sqrt(low * ceiling) if low else high / 6.0
+    if best is None:
+        raise CannotVouch("no tilt serves")
+    return best
+
+
+def _crossing(axis: Axis, epsilon: float, low: float, high: float) -> float:
+    """Where K'(c) = eps + 1/c + 1/(c+1), by bisection: K' may rise by many orders of magnitude."""
+    low = max(low, 1e-9 * high)
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _rises(axis, epsilon, middle) else (middle, high)
+    return high
 
 
 def _chernoff(body: Body) -> LogDelta:
