@@ -36,6 +36,10 @@ class Strip(ABC):
     def growth(self, alpha: Array, tilt: float, rate: float) -> Array:
         """log of sup over |y| <= alpha (an array of them), x, |Im z| <= rate of |p e^{zL}|(x + iy)/(p e^{tilt L})(x), Re z = tilt."""
 
+    def growth_near(self, x: Array, reach: Array, alpha: Array, tilt: float, rate: float) -> Array:
+        """The same with the real parts within `reach` of x only."""
+        return self.growth(alpha, tilt, rate)
+
     @abstractmethod
     def below(self, x: float, tilt: float) -> float:
         """log of an upper bound on the integral of p e^{tilt L} left of x."""
@@ -45,7 +49,7 @@ class Strip(ABC):
         """The same right of x."""
 
     @abstractmethod
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         """log of an upper bound on the largest p e^{tilt L} within `reach` of x, relative to its value there."""
 
     @abstractmethod
@@ -109,7 +113,10 @@ class FlippedStrip(Strip):
     def above(self, x: float, tilt: float) -> float:
         return self.inner.below(-x, -1.0 - tilt)
 
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def growth_near(self, x: Array, reach: Array, alpha: Array, tilt: float, rate: float) -> Array:
+        return self.inner.growth_near(-x, reach, alpha, -1.0 - tilt, rate)
+
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         return self.inner.rise(-x, reach, -1.0 - tilt)
 
     def slope(self, x: Array, loss: Array) -> Array:
@@ -187,31 +194,44 @@ def panels(
 ) -> tuple[Array, Array, float, Rounding] | None:
     """The same for outcomes between two cuts, by panels that end at a cut where it lies inside the window."""
     low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
-    half = 0.7 * scale
     nodes, weights = _legendre()
+    edges = np.linspace(low, high, math.ceil((high - low) / (1.4 * scale)) + 1)
     for _ in range(40):
-        count = math.ceil((high - low) / (2 * half))
-        if count * ORDER > most:
+        if (edges.size - 1) * ORDER > most:
             return None
-        half = (high - low) / (2 * count)
-        middle = np.asarray(low + half * (2 * np.arange(count) + 1), dtype=np.float64)
-        x = np.asarray((middle[:, None] + half * nodes).ravel(), dtype=np.float64)
+        half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
+        x = np.asarray((middle[:, None] + half[:, None] * nodes).ravel(), dtype=np.float64)
         loss, log_w = evaluate(x)
-        log_w = log_w + np.tile(np.log(half * weights), count)
-        at, log_p = evaluate(middle)
-        error = 0.0
-        for tilt in set(tilts):
-            total = _log_sum(log_w + tilt * loss)
-            error = max(error, _panel_error(strip, middle, log_p + tilt * at - total, half, tilt, rate))
-        if cuts[0] < low:
-            error += math.exp(min(strip.below(low, tilts[0]) - _log_sum(log_w + tilts[0] * loss), 0.0))
-        if high < cuts[1]:
-            error += math.exp(min(strip.above(high, tilts[1]) - _log_sum(log_w + tilts[1] * loss), 0.0))
-        if error <= 3 * math.exp(-GOAL):
-            return loss, log_w, error, partial(_panel_rounding, strip, x, loss, half)
-        low -= 0.1 * (high - low) * (cuts[0] < low and strip.below(low, tilts[0]) - _log_sum(log_w + tilts[0] * loss) > -GOAL)
-        half *= 0.8
+        log_w = log_w + np.log((half[:, None] * weights).ravel())
+        totals = {tilt: _log_sum(log_w + tilt * loss) for tilt in set(tilts)}
+        left = strip.below(float(edges[0]), tilts[0]) - totals[tilts[0]] if cuts[0] < edges[0] else -np.inf
+        right = strip.above(float(edges[-1]), tilts[1]) - totals[tilts[1]] if edges[-1] < cuts[1] else -np.inf
+        if left > -GOAL:
+            edges = np.append(max(edges[0] - 0.1 * (edges[-1] - edges[0]), cuts[0]), edges)
+        if right > -GOAL:
+            edges = np.append(edges, min(edges[-1] + 0.1 * (edges[-1] - edges[0]), cuts[1]))
+        finer, log_error = _divided(evaluate, strip, edges, totals, rate, most // ORDER)
+        if finer.size == x.size // ORDER + 1:
+            error = math.exp(log_error) + math.exp(min(left, 0.0)) + math.exp(min(right, 0.0))
+            return loss, log_w, error, partial(_panel_rounding, strip, x, loss, np.repeat(half, ORDER))
+        edges = finer
     return None
+
+
+def _divided(
+    evaluate: Callable[[Array], tuple[Array, Array]], strip: Strip, edges: Array, totals: dict[float, float], rate: float, most: int
+) -> tuple[Array, float]:
+    """Edges of panels halved until each one's error bound is its share of e^-GOAL, and the log of their sum."""
+    while True:
+        half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
+        loss, log_p = evaluate(middle)
+        bounds = np.full(half.size, -np.inf)
+        for tilt, total in totals.items():
+            bounds = np.maximum(bounds, _panel_bounds(strip, middle, log_p + tilt * loss - total, half, tilt, rate))
+        wide = bounds > -GOAL - math.log(half.size)
+        if not wide.any() or half.size > most:
+            return edges, _log_sum(bounds)
+        edges = np.sort(np.append(edges, middle[wide]))
 
 
 @cache
@@ -233,24 +253,24 @@ def _legendre() -> tuple[Array, Array]:
     return found[:, 0], found[:, 1]
 
 
-def _panel_rounding(strip: Strip, x: Array, loss: Array, half: float) -> tuple[Array, Array]:
+def _panel_rounding(strip: Strip, x: Array, loss: Array, half: Array) -> tuple[Array, Array]:
     """As `Strip.rounding`, for outcomes rounded like the larger of their panel's middle and itself, and rounded nodes."""
     far = x + np.copysign(2 * half, x)
     (a, b), (c, d) = strip.rounding(x, loss), strip.rounding(far, loss)
     return np.maximum(a, c), np.maximum(b, d) + 4 * ULP
 
 
-def _panel_error(strip: Strip, middle: Array, log_middle: Array, half: float, tilt: float, rate: float) -> float:
-    """Sum of the panels' bounds for the best of a few ellipses."""
-    best = math.inf
+def _panel_bounds(strip: Strip, middle: Array, log_middle: Array, half: Array, tilt: float, rate: float) -> Array:
+    """log of every panel's error bound, by the best of a few ellipses."""
+    best = np.full(half.size, np.inf)
     for rho in _RHO:
-        off, along = half * (rho - 1 / rho) / 2, half * (rho + 1 / rho) / 2
-        if off >= 0.98 * strip.reach:
-            break
-        largest = log_middle + strip.rise(middle, along, tilt) + strip.growth(np.array(off), tilt, rate)
-        bound = math.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho) + _log_sum(largest)
-        best = min(best, bound)
-    return math.exp(min(best, 0.0))
+        off, along = half * ((rho - 1 / rho) / 2), half * ((rho + 1 / rho) / 2)
+        fits = off < 0.98 * strip.reach
+        inside = np.where(fits, off, 0.0)
+        largest = log_middle + strip.rise(middle, along, tilt) + strip.growth_near(middle, along, inside, tilt, rate)
+        bound = np.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho) + largest
+        best = np.minimum(best, np.where(fits, bound, np.inf))
+    return best
 
 
 def _log_sum(a: Array) -> float:

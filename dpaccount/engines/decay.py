@@ -33,13 +33,13 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
     s = _REACHES / spread
     total = -np.log(np.pi * s)
     for t in axis.terms:
-        density = t.step.density()
-        if density is None:
-            continue  # atoms do not decay: their modulus is at most 1
+        density = t.part.step.density()
+        if density is None or t.part.lower > -np.inf:
+            continue  # atoms do not decay, and jumps are few: their modulus is at most 1
         if density.strip is None or t.atoms:
             return None
         log_mgf = float(np.log1p(t.weight @ np.expm1(c * t.loss))) + t.log_mass
-        total += t.count * Decay(density, density.strip, c, log_mgf, t.cut).log_bound(s)
+        total += t.count * Decay(density, density.strip, c, log_mgf, t.part.upper).log_bound(s)
     enough = np.flatnonzero(total <= -needed)
     if not enough.size:
         return None

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
-from dpaccount.engines.axis import Axis, CannotVouch, saddle
+from dpaccount.engines.axis import Axis, CannotVouch, below, saddle
 from dpaccount.engines.jump import Jump, Margin, at_ends, log_rate, log_some, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.tilted import Side, failure
@@ -138,10 +138,10 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
     for attempt in (1, 2):
         try:
             if attempt == 1:
-                axis, c, middle = saddle(pair, epsilon, jump.cut)
+                axis, c, middle = saddle(below(pair, jump.cut), epsilon)
             else:  # the saddle point lies where e^{cL} overflows: any smaller tilt bounds delta as well
                 c, middle = 600.0 / max(abs(jump.cut), 1e-3), False
-                axis = Axis(pair, 0.0, c, 0.0, jump.cut)
+                axis = Axis(below(pair, jump.cut), 0.0, c, 0.0)
             if not middle:
                 k = axis.log_mgf(c) + axis.rounding(c) + axis.mass_error + 4e-15 * c * (1 + epsilon)
                 body = axis.log_mass + k - c * epsilon + log_kappa(c) + 1e-6
@@ -163,10 +163,10 @@ def _jump(pair: DominatingPair, epsilon: float) -> Jump:
 def _plan(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[float, float]:
     """A first guess of the window's width and of a lattice step that resolves the narrowest body."""
     try:
-        axis, c, _ = saddle(pair, epsilon, jump.cut)
+        axis, c, _ = saddle(below(pair, jump.cut), epsilon)
     except (CannotVouch, TooManyNodes):
         try:
-            axis, c = Axis(pair, 0.0, 0.0, 0.0, jump.cut), 0.0
+            axis, c = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0), 0.0
         except (CannotVouch, TooManyNodes):
             return max(jump.cut - epsilon, 1.0), 1e-3
     _, _, variance = axis.cumulants(c)

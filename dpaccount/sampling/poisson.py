@@ -134,8 +134,9 @@ class PoissonSampled(Step):
             return loss, log_p - base + loss
 
         def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
-            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants
-            return inner.window(min(-1.0, low_tilt), max(-1.0, high_tilt))
+            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants; as l' >= q l, a power below 0
+            # weighs no more than q times as strongly
+            return inner.window(min(-1.0, max(low_tilt, -1.0 + q * (1.0 + low_tilt))), max(-1.0, high_tilt))
 
         def inverse(value: float) -> float:
             return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
@@ -265,9 +266,28 @@ class SampledStrip(Strip):
             return power * log_a + self.inner.above(x, -1.0)
         return power * (log_a - loss) + self.inner.above(x, tilt)
 
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
-        """log q A^{1+tilt} has a slope between those of its two ends, w = 0 and w = 1."""
-        return np.maximum(self.inner.rise(x, reach, -1.0), self.inner.rise(x, reach, tilt))
+    def growth_near(self, x: Array, reach: Array, alpha: Array, tilt: float, rate: float) -> Array:
+        """With w = q e^L/A, arg A(x + iy) has the tangent w sin(turn)/(1 - w + w cos(turn)), and a sine of at most w/(1 - w);
+        |A|^2 = A(x)^2 (1 - 4w(1-w) sin^2(turn/2))."""
+        low, high = self._share(x - reach), self._share(x + reach)
+        turn = self.inner.turn(alpha)
+        odds = np.minimum(high / np.maximum(1.0 - high, 1e-300), 1.0)
+        widest = np.where((high < 0.5) & (np.cos(turn) < -odds), np.arcsin(odds), np.arctan2(high * np.sin(turn), 1.0 - high + high * np.cos(turn)))
+        grown = self.inner.swell(alpha) + rate * widest
+        if tilt >= -1.0:
+            return np.asarray(grown)
+        worst = np.clip(0.5, low, high)
+        return np.asarray(grown + 0.5 * (1.0 + tilt) * np.log1p(-4.0 * worst * (1.0 - worst) * np.sin(turn / 2) ** 2))
+
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
+        """The slope of log q A^{1+tilt} is that of log q e^{(1+tilt) w L} at the w of the place, which grows with x."""
+        left, right = (-1.0 + (1.0 + tilt) * self._share(end) for end in (x - reach, x + reach))
+        return np.maximum(self.inner.rise(x, reach, left), self.inner.rise(x, reach, right))
+
+    def _share(self, x: Array) -> Array:
+        """w(x) = q e^L/A."""
+        odds = float(np.log(self.probability) - np.log1p(-self.probability))
+        return np.asarray(expit(self.inner_loss(x) + odds))
 
     def slope(self, x: Array, loss: Array) -> Array:
         inner = self.inner_loss(x)
