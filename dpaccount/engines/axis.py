@@ -37,10 +37,10 @@ class Overflow(CannotVouch):
 
 
 class Part(NamedTuple):
-    """The losses of a step in (lower, upper], `count` times."""
+    """The losses of a step in (lower, upper], so many times."""
 
     step: Step
-    count: int
+    times: int
     lower: float = -np.inf
     upper: float = np.inf
 
@@ -67,7 +67,7 @@ class Term:
     ends_only: bool
 
     def __post_init__(self) -> None:
-        self.count = self.part.count
+        self.count = self.part.times
         self.mean = float(self.weight @ self.loss)
         moved = self.loss - self.mean
         self.moments = np.stack([self.weight, self.weight * moved, self.weight * moved * moved])
@@ -135,7 +135,7 @@ class Axis:
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
             mass, error = _log_mass(part, nodes)
-            self.mass_error += part.count * error
+            self.mass_error += part.times * error
             weight = np.exp(nodes.log_p - log_total(nodes.log_p))
             self.terms.append(
                 Term(part, nodes.loss, weight, mass, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)

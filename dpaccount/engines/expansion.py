@@ -60,7 +60,7 @@ class Level:
                 self.kinds.append(i)
         self.body = Axis(tuple(body), 0.0, high, 0.0)
         self.jumps = [_jumps(body[i], cut, self.jump_high) for i in self.kinds]
-        self.counts = [body[i].count for i in self.kinds]
+        self.counts = [body[i].times for i in self.kinds]
 
     def at(self, m: int, c: float) -> tuple[float, float, float]:
         """log of e^{K} of all terms of m jumps (a bound: n^m/m! for the binomials), its mean and its variance."""
@@ -120,7 +120,7 @@ class Level:
             for i, t in enumerate(self.body.terms):
                 k = jumping.get(i, 0)
                 if t.count > k:
-                    parts.append(t.part._replace(count=t.count - k))
+                    parts.append(t.part._replace(times=t.count - k))
                 if k:
                     parts.append(Part(t.part.step, k, self.level, self.cut))
                     log_ways += sum(math.log((t.count - i) / (i + 1)) for i in range(k))
@@ -299,15 +299,25 @@ class _Total:
         return LogDelta(low, min(value, up), up, proved, "line", condition, min(tail - self.epsilon, 0.0))
 
 
-def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
-    """log delta at epsilon > 0 as a sum over jumps; raises `CannotVouch`."""
+class Nearby(NamedTuple):
+    """The level that served at a similar epsilon, as a share of the cut, and the body's saddle point there."""
+
+    share: float
+    tilt: float
+
+
+def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) -> tuple[LogDelta, Nearby]:
+    """log delta at epsilon > 0 as a sum over jumps, and where to look beside it; raises `CannotVouch`."""
     found = margin(pair)
     if not (found.distance < np.inf and epsilon > 0.0):
         raise CannotVouch("the other losses are unbounded below")
     if not any(_splits(step) for step, _ in pair.terms):
         raise CannotVouch("no step's losses part into body and jumps")
     jump = split(pair, epsilon, found)
-    level, terms = _best_level(pair, epsilon, jump)
+    if near is None:
+        level, terms = _best_level(pair, epsilon, jump)
+    else:
+        level, terms = _level_at(pair, epsilon, near.share * jump.cut, jump.cut, near.tilt)
     best = max(max(one.log_rough for one in terms), jump.log_part(epsilon)[0])
     sure = level.body.proved and found.bounded
     total, proved, lines, condition = _Total(epsilon, jump), sure, 0, -np.inf
@@ -321,9 +331,10 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
             lines += 1
             if lines > MOST_LINES:
                 raise CannotVouch("too many ways to jump")
-            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), Hint(one.tilt, one.spread, RATE / one.spread), sure)
+            hint = Hint(one.tilt, one.spread, RATE / one.spread)
+            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint, sure)
             total.add(line, epsilon, log_ways)
             proved = proved and line.proved
             condition = max(condition, total.parts[-1] + math.log(line.at(epsilon).condition))
     total.excess.append(level.beyond(len(terms), terms[-1].tilt))
-    return total.answer(proved, condition)
+    return total.answer(proved, condition), Nearby(level.level / level.cut, terms[0].tilt)

@@ -109,11 +109,17 @@ class Nearby:
 
     def __init__(self) -> None:
         self._last: Contour | None = None
+        self._level: expansion.Nearby | None = None
         self.hint: Hint | None = None
 
     def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
         if epsilon < 0.0:
             return reflected(log_delta(pair.reversed(), -epsilon), epsilon)
+        if self._level is not None:
+            try:
+                return self._expanded(pair, epsilon)
+            except CannotVouch:
+                self._level = None
         try:
             if self._last is None or not self._last.reaches(epsilon):
                 self._last = None
@@ -121,7 +127,11 @@ class Nearby:
                 self.hint = self._last.hint
             return answer(self._last, epsilon)
         except CannotVouch:
-            return expansion.log_delta(pair, epsilon)
+            return self._expanded(pair, epsilon)
+
+    def _expanded(self, pair: DominatingPair, epsilon: float) -> LogDelta:
+        found, self._level = expansion.log_delta(pair, epsilon, self._level)
+        return found
 
 
 def answer(line: Contour, epsilon: float) -> LogDelta:

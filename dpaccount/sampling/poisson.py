@@ -272,7 +272,8 @@ class SampledStrip(Strip):
         low, high = self._share(x - reach), self._share(x + reach)
         turn = self.inner.turn(alpha)
         odds = np.minimum(high / np.maximum(1.0 - high, 1e-300), 1.0)
-        widest = np.where((high < 0.5) & (np.cos(turn) < -odds), np.arcsin(odds), np.arctan2(high * np.sin(turn), 1.0 - high + high * np.cos(turn)))
+        beyond = (high < 0.5) & (np.cos(turn) < -odds)
+        widest = np.where(beyond, np.arcsin(odds), np.arctan2(high * np.sin(turn), 1.0 - high + high * np.cos(turn)))
         grown = self.inner.swell(alpha) + rate * widest
         if tilt >= -1.0:
             return np.asarray(grown)

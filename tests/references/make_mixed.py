@@ -51,7 +51,7 @@ class Line:
             if small > 300:
                 return total * step / arb.pi()
             k += 1
-            here = [(a * b).mid() for a, b in zip(here, turns)]
+            here = [(a * b).mid() for a, b in zip(here, turns, strict=True)]
 
 
 def tilt(sigma, q, count, eps):
@@ -84,7 +84,7 @@ def main():
         for shift, density, fold in ((0.6, 26, 1.0), (0.5, 31, 1.13)):
             line = Line(s, p, count, arb(c * shift), density)
             found.append(line.delta(e, arb(2 * math.pi * c / (700 * fold)), arb(10) ** -24))
-        gap = abs(float((found[0] / found[1] - 1)))
+        gap = abs(float(found[0] / found[1] - 1))
         print(sigma, q, count, eps, "tilt", c, found[0].log().str(20), gap, flush=True)
         assert gap < 1e-15
         rows.append({
