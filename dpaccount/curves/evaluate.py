@@ -11,10 +11,11 @@ import numpy as np
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import options_of
+from dpaccount.conversions import renyi_epsilon, renyi_log_delta
 from dpaccount.engines import auto, closed, invert
 from dpaccount.engines.axis import Hint
 from dpaccount.pair import DominatingPair, Guarantee
-from dpaccount.renyi import RenyiBound, pair_rdp, renyi_epsilon, renyi_log_delta
+from dpaccount.renyi import RenyiBound, pair_rdp
 from dpaccount.results import LogDelta, Status
 
 EXACT = 4e-15  # rounding allowance of formulas evaluated in doubles

@@ -9,13 +9,14 @@ import numpy as np
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.curves.evaluate import CurveOption, Evaluator
 from dpaccount.curves.group import generic_group, group_pair
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import DominatingPair, Guarantee
-from dpaccount.renyi import CONVERSIONS, RenyiBound
+from dpaccount.renyi import RenyiBound
 from dpaccount.results import Bounds, LogDelta, Status, is_wide
 
 LOG_MIN = -708.0
