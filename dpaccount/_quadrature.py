@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._strip import Rounding, Strip, panels, trapezoid
+from dpaccount._panels import graded
+from dpaccount._strip import GOAL, Rounding, Strip, trapezoid
 
 Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
@@ -75,10 +76,9 @@ def density_nodes(
     if density.strip is not None:
         facts = density.evaluate, density.strip, density.scale, (low, high)
         whole = left <= low and high <= right
-        if whole:
-            found = trapezoid(*facts, tilts, rate, MAX_NODES)
-        else:
-            found = panels(*facts, (left, right), tilts, rate, MAX_NODES)
+        found = trapezoid(*facts, tilts, rate, MAX_NODES) if whole else None
+        if found is None:
+            whole, found = False, graded(*facts, (left, right), tilts, rate, MAX_NODES, GOAL)
         if found is not None:
             return Nodes(*found[:3], rounding=found[3], ends_only=not whole)
     low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))

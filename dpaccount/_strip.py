@@ -2,9 +2,7 @@
 
 If |p e^{zL}|(x + iy) <= e^{growth(alpha, Re z, |Im z|)} (p e^{Re z L})(x) for all |y| <= alpha, the rule of spacing h is off
 by at most 2 e^{growth}/(e^{2 pi alpha/h} - 1) of E_P[e^{Re z L}], for every z of the strip (TW14, Theorem 5.1).
-What is left out on either side of the window is bounded by `below` and `above`. Beside a hard cut Gauss-Legendre panels of
-half-width w serve, each off by at most 64/15 w M rho^{-2n}/(1 - rho^{-2}), M the maximum on the ellipse of Bernstein's parameter
-rho, which reaches w (rho + 1/rho)/2 along the axis and w (rho - 1/rho)/2 off it (T13, Theorem 19.3).
+What is left out on either side of the window is bounded by `below` and `above`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -36,10 +34,6 @@ class Strip(ABC):
     def growth(self, alpha: Array, tilt: float, rate: float) -> Array:
         """log of sup over |y| <= alpha (an array of them), x, |Im z| <= rate of |p e^{zL}|(x + iy)/(p e^{tilt L})(x), Re z = tilt."""
 
-    def growth_near(self, x: Array, reach: Array, alpha: Array, tilt: float, rate: float) -> Array:
-        """The same with the real parts within `reach` of x only."""
-        return self.growth(alpha, tilt, rate)
-
     @abstractmethod
     def below(self, x: float, tilt: float) -> float:
         """log of an upper bound on the integral of p e^{tilt L} left of x."""
@@ -51,6 +45,10 @@ class Strip(ABC):
     @abstractmethod
     def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         """log of an upper bound on the largest p e^{tilt L} within `reach` of x, relative to its value there."""
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        """log of sup of |p e^{zL}|/(p e^{tilt L})(x) within `along` of x on the axis and `off` beside it; Re z = tilt, |Im z| <= rate."""
+        return self.rise(x, along, tilt) + self.growth(off, tilt, rate)
 
     @abstractmethod
     def slope(self, x: Array, loss: Array) -> Array:
@@ -113,11 +111,11 @@ class FlippedStrip(Strip):
     def above(self, x: float, tilt: float) -> float:
         return self.inner.below(-x, -1.0 - tilt)
 
-    def growth_near(self, x: Array, reach: Array, alpha: Array, tilt: float, rate: float) -> Array:
-        return self.inner.growth_near(-x, reach, alpha, -1.0 - tilt, rate)
-
     def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         return self.inner.rise(-x, reach, -1.0 - tilt)
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        return self.inner.swing(-x, along, off, -1.0 - tilt, rate)
 
     def slope(self, x: Array, loss: Array) -> Array:
         return self.inner.slope(-x, -loss)
@@ -176,101 +174,6 @@ def trapezoid(
         low -= 0.1 * (high - low) * (left > -GOAL)
         high += 0.1 * (high - low) * (right > -GOAL)
     return None
-
-
-ORDER = 40
-_RHO = np.array([1.6, 2.0, 2.5, 3.2, 4.0, 5.5])
-
-
-def panels(
-    evaluate: Callable[[Array], tuple[Array, Array]],
-    strip: Strip,
-    scale: float,
-    window: tuple[float, float],
-    cuts: tuple[float, float],
-    tilts: tuple[float, float],
-    rate: float,
-    most: int,
-) -> tuple[Array, Array, float, Rounding] | None:
-    """The same for outcomes between two cuts, by panels that end at a cut where it lies inside the window."""
-    low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
-    nodes, weights = _legendre()
-    edges = np.linspace(low, high, math.ceil((high - low) / (1.4 * scale)) + 1)
-    for _ in range(40):
-        if (edges.size - 1) * ORDER > most:
-            return None
-        half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
-        x = np.asarray((middle[:, None] + half[:, None] * nodes).ravel(), dtype=np.float64)
-        loss, log_w = evaluate(x)
-        log_w = log_w + np.log((half[:, None] * weights).ravel())
-        totals = {tilt: _log_sum(log_w + tilt * loss) for tilt in set(tilts)}
-        left = strip.below(float(edges[0]), tilts[0]) - totals[tilts[0]] if cuts[0] < edges[0] else -np.inf
-        right = strip.above(float(edges[-1]), tilts[1]) - totals[tilts[1]] if edges[-1] < cuts[1] else -np.inf
-        if left > -GOAL:
-            edges = np.append(max(edges[0] - 0.1 * (edges[-1] - edges[0]), cuts[0]), edges)
-        if right > -GOAL:
-            edges = np.append(edges, min(edges[-1] + 0.1 * (edges[-1] - edges[0]), cuts[1]))
-        finer, log_error = _divided(evaluate, strip, edges, totals, rate, most // ORDER)
-        if finer.size == x.size // ORDER + 1:
-            error = math.exp(log_error) + math.exp(min(left, 0.0)) + math.exp(min(right, 0.0))
-            return loss, log_w, error, partial(_panel_rounding, strip, x, loss, np.repeat(half, ORDER))
-        edges = finer
-    return None
-
-
-def _divided(
-    evaluate: Callable[[Array], tuple[Array, Array]], strip: Strip, edges: Array, totals: dict[float, float], rate: float, most: int
-) -> tuple[Array, float]:
-    """Edges of panels halved until each one's error bound is its share of e^-GOAL, and the log of their sum."""
-    while True:
-        half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
-        loss, log_p = evaluate(middle)
-        bounds = np.full(half.size, -np.inf)
-        for tilt, total in totals.items():
-            bounds = np.maximum(bounds, _panel_bounds(strip, middle, log_p + tilt * loss - total, half, tilt, rate))
-        wide = bounds > -GOAL - math.log(half.size)
-        if not wide.any() or half.size > most:
-            return edges, _log_sum(bounds)
-        edges = np.sort(np.append(edges, middle[wide]))
-
-
-@cache
-def _legendre() -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends."""
-    import mpmath  # type: ignore[import-untyped]  # here, since few answers need it and it takes long to import
-
-    with mpmath.workdps(40):
-        rows = []
-        for guess in np.polynomial.legendre.leggauss(ORDER)[0]:
-            x = mpmath.mpf(float(guess))
-            for _ in range(2):
-                value, before = mpmath.legendre(ORDER, x), mpmath.legendre(ORDER - 1, x)
-                slope = ORDER * (before - x * value) / (1 - x * x)
-                x -= value / slope
-            before = mpmath.legendre(ORDER - 1, x)
-            rows.append((float(x), float(2 * (1 - x * x) / (ORDER * before) ** 2)))
-    found = np.array(rows)
-    return found[:, 0], found[:, 1]
-
-
-def _panel_rounding(strip: Strip, x: Array, loss: Array, half: Array) -> tuple[Array, Array]:
-    """As `Strip.rounding`, for outcomes rounded like the larger of their panel's middle and itself, and rounded nodes."""
-    far = x + np.copysign(2 * half, x)
-    (a, b), (c, d) = strip.rounding(x, loss), strip.rounding(far, loss)
-    return np.maximum(a, c), np.maximum(b, d) + 4 * ULP
-
-
-def _panel_bounds(strip: Strip, middle: Array, log_middle: Array, half: Array, tilt: float, rate: float) -> Array:
-    """log of every panel's error bound, by the best of a few ellipses."""
-    best = np.full(half.size, np.inf)
-    for rho in _RHO:
-        off, along = half * ((rho - 1 / rho) / 2), half * ((rho + 1 / rho) / 2)
-        fits = off < 0.98 * strip.reach
-        inside = np.where(fits, off, 0.0)
-        largest = log_middle + strip.rise(middle, along, tilt) + strip.growth_near(middle, along, inside, tilt, rate)
-        bound = np.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho) + largest
-        best = np.minimum(best, np.where(fits, bound, np.inf))
-    return best
 
 
 def _log_sum(a: Array) -> float:

@@ -220,13 +220,18 @@ class Step(DominatingPair):
         self, low_tilt: float, high_tilt: float, rate: float, lower: float = -np.inf, upper: float = np.inf
     ) -> Nodes:
         """Nodes for E_P[e^{zL}; lower < L <= upper] with low_tilt <= Re z <= high_tilt, |Im z| <= rate."""
+        density = self.density()
+        smooth = None if density is None else density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
+        return self.with_atoms(smooth, lower, upper)
+
+    @final
+    def with_atoms(self, smooth: Nodes | None, lower: float = -np.inf, upper: float = np.inf) -> Nodes:
+        """The atoms in lower < L <= upper before nodes of the density there."""
         loss, log_p = self.atoms()
         keep = (loss > lower) & (loss <= upper)
         loss, log_p = loss[keep], log_p[keep]
-        density = self.density()
-        if density is None:
+        if smooth is None:
             return Nodes(loss, log_p, 0.0, loss.size, _atom_rounding(loss, log_p))
-        smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from dpaccount import _check
 from dpaccount._log import log_expm1_plus, log_sampled, log_unsampled
@@ -134,9 +134,9 @@ class PoissonSampled(Step):
             return loss, log_p - base + loss
 
         def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
-            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants; as l' >= q l, a power below 0
-            # weighs no more than q times as strongly
-            return inner.window(min(-1.0, max(low_tilt, -1.0 + q * (1.0 + low_tilt))), max(-1.0, high_tilt))
+            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants
+            low = low_tilt if low_tilt > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
+            return inner.window(min(-1.0, low), max(-1.0, high_tilt))
 
         def inverse(value: float) -> float:
             return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
@@ -234,6 +234,21 @@ class PoissonSampled(Step):
         return AdditiveMixture(self.step, ((0, 1.0 - q), (1, q)), ((0, 1.0 - q), (-1, q)), proved=False)
 
 
+def _effective(inner: Density, tilt: float, q: float) -> float:
+    """The tilt of the step itself that lies where q(x) A^{1+tilt} does, tilt < -1: -1 + (1+tilt) w at the mode.
+
+    log A^{1+tilt} is concave there, so that its tangent at the mode bounds it from above.
+    """
+    low, high = -700.0, 0.0
+    odds = math.log(q) - math.log1p(-q)
+    while high - low > 0.02:
+        log_share = (low + high) / 2
+        at = -1.0 + (1.0 + tilt) * math.exp(log_share)
+        there = inner.evaluate(np.array([sum(inner.window(at, at)) / 2]))[0][0] + odds
+        low, high = (log_share, high) if float(log_expit(there)) > log_share else (low, log_share)
+    return -1.0 + (1.0 + tilt) * math.exp(high)
+
+
 @final
 class SampledStrip(Strip):
     """p' e^{zL'} = q A^{1+z} with A = 1 - q + q e^L: at complex outcomes |A| <= A(x), |A| >= A(x) cos(turn/2), |arg A| <= turn.
@@ -266,29 +281,29 @@ class SampledStrip(Strip):
             return power * log_a + self.inner.above(x, -1.0)
         return power * (log_a - loss) + self.inner.above(x, tilt)
 
-    def growth_near(self, x: Array, reach: Array, alpha: Array, tilt: float, rate: float) -> Array:
-        """With w = q e^L/A, arg A(x + iy) has the tangent w sin(turn)/(1 - w + w cos(turn)), and a sine of at most w/(1 - w);
-        |A|^2 = A(x)^2 (1 - 4w(1-w) sin^2(turn/2))."""
-        low, high = self._share(x - reach), self._share(x + reach)
-        turn = self.inner.turn(alpha)
-        odds = np.minimum(high / np.maximum(1.0 - high, 1e-300), 1.0)
-        beyond = (high < 0.5) & (np.cos(turn) < -odds)
-        widest = np.where(beyond, np.arcsin(odds), np.arctan2(high * np.sin(turn), 1.0 - high + high * np.cos(turn)))
-        grown = self.inner.swell(alpha) + rate * widest
-        if tilt >= -1.0:
-            return np.asarray(grown)
-        worst = np.clip(0.5, low, high)
-        return np.asarray(grown + 0.5 * (1.0 + tilt) * np.log1p(-4.0 * worst * (1.0 - worst) * np.sin(turn / 2) ** 2))
-
     def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         """The slope of log q A^{1+tilt} is that of log q e^{(1+tilt) w L} at the w of the place, which grows with x."""
         left, right = (-1.0 + (1.0 + tilt) * self._share(end) for end in (x - reach, x + reach))
         return np.maximum(self.inner.rise(x, reach, left), self.inner.rise(x, reach, right))
 
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        """With w = q e^L/A and t = Im L off the axis, arg A has the tangent w sin t/(1 - w + w cos t), and a sine of at most
+        w/(1 - w); |A|^2 = A(x)^2 (1 - 4w(1-w) sin^2(t/2)).
+        """
+        low, high = self._share(x - along), self._share(x + along)
+        turn = self.inner.turn(off)
+        odds = np.minimum(high / np.maximum(1.0 - high, 1e-300), 1.0)
+        beyond = (high < 0.5) & (np.cos(turn) < -odds)
+        widest = np.where(beyond, np.arcsin(odds), np.arctan2(high * np.sin(turn), 1.0 - high + high * np.cos(turn)))
+        grown = self.rise(x, along, tilt) + self.inner.swell(off) + rate * widest
+        if tilt < -1.0:
+            worst = np.clip(0.5, low, high)
+            grown = grown + 0.5 * (1.0 + tilt) * np.log1p(-4.0 * worst * (1.0 - worst) * np.sin(turn / 2) ** 2)
+        return np.asarray(grown)
+
     def _share(self, x: Array) -> Array:
-        """w(x) = q e^L/A."""
-        odds = float(np.log(self.probability) - np.log1p(-self.probability))
-        return np.asarray(expit(self.inner_loss(x) + odds))
+        """w = q e^L/A."""
+        return np.asarray(expit(self.inner_loss(x) + (np.log(self.probability) - np.log1p(-self.probability))))
 
     def slope(self, x: Array, loss: Array) -> Array:
         inner = self.inner_loss(x)
