@@ -188,7 +188,7 @@ def panels(
     """The same for outcomes between two cuts, by panels that end at a cut where it lies inside the window."""
     low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
     half = 0.7 * scale
-    nodes, weights = _legendre()
+    nodes, weights = legendre()
     for _ in range(40):
         count = math.ceil((high - low) / (2 * half))
         if count * ORDER > most:
@@ -215,7 +215,7 @@ def panels(
 
 
 @cache
-def _legendre() -> tuple[Array, Array]:
+def legendre() -> tuple[Array, Array]:
     """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends."""
     import mpmath  # type: ignore[import-untyped]  # here, since few answers need it and it takes long to import
 

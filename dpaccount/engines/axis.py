@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount._strip import Rounding
+from dpaccount.engines.many import Many, families
 from dpaccount.pair import DominatingPair, Step, log_error
 
 Array = npt.NDArray[np.float64]
@@ -92,7 +93,9 @@ class Axis:
         self.low, self.high, self.rate = low, high, rate
         self.mass_error = 0.0  # of log_mass
         self.terms: list[Term] = []
-        for step, count in pair.terms:
+        single, several = families(pair)
+        self.many = [Many(family, cut, low, high, rate) for family in several]
+        for step, count in single:
             nodes = step.nodes(low, high, rate, upper=cut)
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
@@ -102,9 +105,10 @@ class Axis:
             self.terms.append(
                 Term(step, cut, count, nodes.loss, weight, below, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
             )
-        self.log_mass = sum(t.count * t.log_mass for t in self.terms)
+        self.mass_error += sum(m.mass_error for m in self.many)
+        self.log_mass = sum(t.count * t.log_mass for t in self.terms) + sum(m.log_mass for m in self.many)
         self.proved = all(t.state_rounding is not None for t in self.terms)
-        self.ends_only = any(t.ends_only for t in self.terms)
+        self.ends_only = any(t.ends_only for t in (*self.terms, *self.many))
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
@@ -121,6 +125,8 @@ class Axis:
             k += t.count * math.log1p(total)
             mean += t.count * (t.mean + shift)
             variance += t.count * max((t.variance + square) / mass - shift * shift, 0.0)
+        for m in self.many:
+            k, mean, variance = (a + b for a, b in zip((k, mean, variance), m.cumulants(c), strict=True))
         return k, mean, variance
 
     def log_mgf(self, c: float) -> float:
@@ -132,7 +138,7 @@ class Axis:
             if not -1.0 < moved < 1e280:
                 raise CannotVouch("the tilt leaves no mass, or overflows")
             total += t.count * math.log1p(moved)
-        return total
+        return total + sum(m.log_mgf(c) for m in self.many)
 
     def rounding(self, c: float) -> float:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
@@ -152,7 +158,7 @@ class Axis:
                 t.weight @ ((off + ULP * np.abs(t.loss)) * (1.0 + growth))
             )
             total += t.count * (moved / mass + 4 * self.node_error(t, c) + 4 * ULP * abs(math.log(mass)))
-        return 1.1 * total
+        return 1.1 * (total + sum(m.rounding(c) for m in self.many))
 
     def node_error(self, t: Term, c: float) -> float:
         """The nodes' error relative to E[e^{cL}]; in absolute terms it is log-convex between the ends of the tilts."""

@@ -179,6 +179,10 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
         ratio = error / np.maximum(size, 1e-300)
         slip += t.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+    for m in axis.many:
+        value, error = m.log_phi(c, s)
+        log_phi += value
+        slip += error
     return log_phi, slip
 
 
@@ -191,6 +195,8 @@ def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
         smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
         with np.errstate(divide="ignore"):
             total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
+    for m in axis.many:
+        total += m.log_modulus(c, s)
     return total
 
 
