@@ -20,7 +20,8 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount._strip import GOAL, ORDER, legendre
 
 Array = npt.NDArray[np.float64]
-MOST = 6000  # nodes
+MOST = 24_000  # nodes
+TABLE = 400_000  # entries of a table over points of the line and nodes
 BLOCK = 40
 _HEIGHTS = np.pi * np.array([0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.74, 0.88, 0.97])
 _RHO = np.array([1.6, 2.0, 2.5, 3.2, 4.0, 5.5])
@@ -212,9 +213,11 @@ class Rows:
     def log_phi(self, c: float, s: Array) -> tuple[Array, Array, Array]:
         """log |phi| and arg phi at every s (rows) and t (columns), and a bound on the error of the logarithm; see `contour`."""
         tilted = self.tilted(c)
-        tan = np.tan(np.multiply.outer(s / 2, self.loss))
-        shrink = tan / (1.0 + tan * tan)
-        real, imag = -2 * _products(shrink * tan, tilted), 2 * _products(shrink, tilted)
+        real, imag = np.empty((s.size, self.tau.size)), np.empty((s.size, self.tau.size))
+        for part in np.array_split(np.arange(s.size), -(-s.size * self.loss.size // TABLE)):
+            tan = np.tan(np.multiply.outer(s[part] / 2, self.loss))
+            shrink = tan / (1.0 + tan * tan)
+            real[part], imag[part] = -2 * _products(shrink * tan, tilted), 2 * _products(shrink, tilted)
         change = 2 * real + real * real + imag * imag
         with np.errstate(divide="ignore"):
             size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
