@@ -56,12 +56,18 @@ class Jump(NamedTuple):
 
     def log_part(self, epsilon: float) -> tuple[float, float]:
         """log of P(E) - e^eps Q(E) and log of its absolute error."""
+        part, error = self.log_parts(np.array(epsilon))
+        return float(part), float(error)
+
+    def log_parts(self, epsilon: Array) -> tuple[Array, Array]:
+        """The same at many epsilons."""
         if self.log_p == -np.inf:
-            return -np.inf, -np.inf
-        second = epsilon + self.log_q
-        gap = min(second - self.log_p, 0.0)
-        size = self.log_p + float(np.log(self.error) if self.error > 0 else -np.inf) + float(np.log1p(np.exp(gap)))
-        return self.log_p + float(log1m_exp(gap)), size
+            none = np.full(epsilon.shape, -np.inf)
+            return none, none
+        gap = np.minimum(epsilon + self.log_q - self.log_p, 0.0)
+        with np.errstate(divide="ignore"):
+            size = self.log_p + np.log(self.error) + np.log1p(np.exp(gap))
+            return np.asarray(self.log_p + log1m_exp(gap)), np.asarray(size)
 
 
 def exact_margin(pair: DominatingPair) -> float:
