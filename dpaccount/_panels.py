@@ -91,7 +91,7 @@ def _halved(
         return None
     middle, half = (np.concatenate([part[k] for part in done]) for k in (0, 1))
     size = np.concatenate([part[2] for part in done], axis=1)
-    nodes, weights = _legendre()
+    nodes, weights = legendre()
     x = np.asarray((middle[:, None] + half[:, None] * nodes).ravel(), dtype=np.float64)
     loss, log_p = evaluate(x)
     log_w = log_p + np.log(half[:, None] * weights).ravel()
@@ -116,7 +116,7 @@ def _panel_rounding(strip: Strip, x: Array, loss: Array, half: Array) -> tuple[A
 
 
 @cache
-def _legendre() -> tuple[Array, Array]:
+def legendre() -> tuple[Array, Array]:
     """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends."""
     import mpmath  # type: ignore[import-untyped]  # here, since few answers need it and it takes long to import
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import Nodes, TooManyNodes
 from dpaccount._strip import Rounding
+from dpaccount.engines.many import Family, Many, families
 from dpaccount.pair import DominatingPair, Step, log_error
 
 Array = npt.NDArray[np.float64]
@@ -45,12 +46,18 @@ class Part(NamedTuple):
     upper: float = np.inf
 
 
-Parts = tuple[Part, ...]
+class Parts(NamedTuple):
+    """What an axis sums up: parts one by one, and families of many distinct steps below a common cut."""
+
+    single: tuple[Part, ...]
+    families: tuple[Family, ...] = ()
+    cut: float = np.inf
 
 
 def below(pair: DominatingPair, cut: float) -> Parts:
     """Every step of a pair with all its losses up to a common cut."""
-    return tuple(Part(step, count, upper=cut) for step, count in pair.terms)
+    single, several = families(pair)
+    return Parts(tuple(Part(step, count, upper=cut) for step, count in single), several, cut)
 
 
 @dataclass
@@ -130,7 +137,8 @@ class Axis:
         self.parts, self.low, self.high, self.rate = parts, low, high, rate
         self.mass_error = 0.0  # of log_mass
         self.terms: list[Term] = []
-        for part in parts:
+        self.many = [Many(family, parts.cut, low, high, rate) for family in parts.families]
+        for part in parts.single:
             nodes = part.step.nodes(low, high, rate, part.lower, part.upper)
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
@@ -140,9 +148,10 @@ class Axis:
             self.terms.append(
                 Term(part, nodes.loss, weight, mass, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
             )
-        self.log_mass = sum(t.count * t.log_mass for t in self.terms)
+        self.mass_error += sum(m.mass_error for m in self.many)
+        self.log_mass = sum(t.count * t.log_mass for t in self.terms) + sum(m.log_mass for m in self.many)
         self.proved = all(t.state_rounding is not None for t in self.terms)
-        self.ends_only = any(t.ends_only for t in self.terms)
+        self.ends_only = any(t.ends_only for t in self.terms) or any(m.ends_only for m in self.many)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
@@ -152,6 +161,8 @@ class Axis:
             k += t.count * one[0]
             mean += t.count * one[1]
             variance += t.count * one[2]
+        for m in self.many:
+            k, mean, variance = (a + b for a, b in zip((k, mean, variance), m.cumulants(c), strict=True))
         return k, mean, variance
 
     def log_mgf(self, c: float) -> float:
@@ -163,7 +174,7 @@ class Axis:
             if not -1.0 < moved < 1e280:
                 raise CannotVouch("the tilt leaves no mass, or overflows")
             total += t.count * math.log1p(moved)
-        return total
+        return total + sum(m.log_mgf(c) for m in self.many)
 
     def rounding(self, c: float) -> float:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
@@ -183,7 +194,7 @@ class Axis:
                 t.weight @ ((off + ULP * np.abs(t.loss)) * (1.0 + growth))
             )
             total += t.count * (moved / mass + 4 * self.node_error(t, c) + 4 * ULP * abs(math.log(mass)))
-        return 1.1 * total
+        return 1.1 * (total + sum(m.rounding(c) for m in self.many))
 
     def node_error(self, t: Term, c: float) -> float:
         """The nodes' error relative to E[e^{cL}]; in absolute terms its logarithm lies below the chord between the ends of the tilts."""

@@ -39,6 +39,16 @@ class Reading(NamedTuple):
     log_tail: float
 
 
+class Readings(NamedTuple):
+    """The same for many epsilons."""
+
+    log_delta: Array
+    error: Array
+    excess: Array
+    condition: Array
+    log_tail: Array
+
+
 class Contour:
     """One vertical line through the saddle point of some parts at `epsilon` >= 0; answers there, and nearby by reweighting.
 
@@ -47,7 +57,7 @@ class Contour:
     """
 
     def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, sure: bool = False) -> None:
-        self.epsilon, self.jump, self.hint, self.sure, self.proved = epsilon, jump, hint, sure, False
+        self.epsilon, self.jump, self.hint, self.sure, self.proved, self.spread = epsilon, jump, hint, sure, False, 0.0
         self._last: tuple[float, Reading] | None = None
         try:
             self._build(parts)
@@ -67,6 +77,7 @@ class Contour:
         spread = math.sqrt(variance)
         if not spread > 0.0:
             raise CannotVouch("the privacy loss is constant below the cut")
+        self.spread = spread
         log_scale = axis.log_mass + k - c * eps
         # size of the integral by the saddle-point approximation
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
@@ -126,37 +137,39 @@ class Contour:
         return self._last[1]
 
     def _at(self, epsilon: float) -> Reading:
+        found = self.readings(np.array([epsilon]))
+        if not found.error[0] < np.inf:
+            raise CannotVouch("the digits cancel")
+        return Reading(*(float(part[0]) for part in found))
+
+    def readings(self, epsilon: Array) -> Readings:
+        """`at` for many epsilons at once; the error is infinite where the digits cancel."""
         z = self.c + 1j * self.s
-        wave = np.exp(self.log_phi - 1j * self.s * epsilon)
-        wave[0] /= 2
+        wave = np.exp(self.log_phi - 1j * np.multiply.outer(epsilon, self.s))
+        wave[:, 0] /= 2
         scale = self.step / math.pi
         log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
-        value = scale * float(np.real(wave @ (1 / (z * (z + 1)))))
-        slope = scale * float(np.real(wave @ (1 / (z + 1))))
-        absolute = scale * (self.slip + 2 * ULP * float(self.size.sum()) * (1 + float(np.abs(self.s[-1] * epsilon))))
-        log_jump, log_jump_error = self.jump.log_part(epsilon)
-        parts = [log_jump, log_scale + _log(abs(value))]
-        signs = [1.0, 1.0 if value > 0 else -1.0]
-        if self.middle:
-            parts.append(self.log_mass)
-            signs.append(1.0)
-        top = max(parts)
-        total = sum(sign * math.exp(p - top) for p, sign in zip(parts, signs, strict=True))
-        error = math.exp(log_scale - top) * absolute
-        error += 2 * math.exp(log_jump_error - top) + math.exp(min(self.jump.log_slack - top, 0.0))
-        excess = 0.0 if self.alias is None else math.exp(min(self.alias.log_bound(epsilon) - top, 0.0))
-        if self.middle:  # the integral is subtracted, so aliasing takes too much away
-            error += excess + ULP * (4 + abs(self.log_mass)) + self.mass_error
-            excess = 0.0
-        if not total > 0.0 or not error + excess < total:
-            raise CannotVouch("the digits cancel")
-        condition = math.exp(log_scale - top) * scale * float(self.size.sum()) / total
-        log_tail = top + _log(math.exp(log_scale - top) * slope + math.exp(min(epsilon + self.jump.log_q - top, 700.0)))
-        return Reading(top + math.log(total), error / total, excess / total, max(condition, 1.0), log_tail)
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
+        value = scale * np.real(wave @ (1 / (z * (z + 1))))
+        slope = scale * np.real(wave @ (1 / (z + 1)))
+        size = float(self.size.sum())
+        absolute = scale * (self.slip + 2 * ULP * size * (1 + np.abs(self.s[-1] * epsilon)))
+        log_jump, log_jump_error = self.jump.log_parts(epsilon)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            body = log_scale + np.log(np.abs(value))
+            top = np.maximum(np.maximum(log_jump, body), self.log_mass if self.middle else -np.inf)
+            total = np.exp(log_jump - top) + np.copysign(np.exp(body - top), value)
+            error = np.exp(log_scale - top) * absolute
+            error += 2 * np.exp(log_jump_error - top) + np.exp(np.minimum(self.jump.log_slack - top, 0.0))
+            excess = np.zeros(epsilon.shape) if self.alias is None else np.exp(np.minimum(self.alias.log_bound(epsilon) - top, 0.0))
+            if self.middle:  # the integral is subtracted, so aliasing takes too much away
+                total += np.exp(self.log_mass - top)
+                error += excess + ULP * (4 + abs(self.log_mass)) + self.mass_error
+                excess = np.zeros(epsilon.shape)
+            error = np.where((total > 0.0) & (error + excess < total), error / total, np.inf)
+            condition = np.maximum(np.exp(log_scale - top) * scale * size / total, 1.0)
+            tail = np.exp(log_scale - top) * slope + np.exp(np.minimum(epsilon + self.jump.log_q - top, 700.0))
+            log_tail = top + np.log(np.maximum(tail, 0.0))
+            return Readings(top + np.log(total), error, excess / total, condition, log_tail)
 
 
 def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Array]:
@@ -190,6 +203,10 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
         ratio = error / np.maximum(size, 1e-300)
         slip += t.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+    for m in axis.many:
+        value, error = m.log_phi(c, s)
+        log_phi += value
+        slip += error
     return log_phi, slip
 
 
@@ -202,6 +219,8 @@ def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
         smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
         with np.errstate(divide="ignore"):
             total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
+    for m in axis.many:
+        total += m.log_modulus(c, s)
     return total
 
 
@@ -251,14 +270,13 @@ class _Alias:
         self.log_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
 
-    def log_bound(self, epsilon: float) -> float:
+    def log_bound(self, epsilon: Array) -> Array:
         """log of what all aliases add up to."""
         if self.middle:
             near, far = _series(-abs(self.c) * self.period), epsilon + _series(-(1 + self.c) * self.period)
-            return float(np.logaddexp(near, far))
-        far = -self.period * (self.tilt - self.c)
-        right = self.log_far - self.tilt * epsilon + _series(far)
-        return float(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
+            return np.asarray(np.logaddexp(near, far))
+        right = self.log_far - self.tilt * epsilon + _series(-self.period * (self.tilt - self.c))
+        return np.asarray(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
 
 
 def _series(log_ratio: float) -> float:

@@ -11,13 +11,16 @@ the loss with the least g on each, sorted so that g_1 >= g_2 >= ..., with cumula
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount._quadrature import Density
 from dpaccount._strip import Strip
-from dpaccount.engines.axis import Axis
+
+if TYPE_CHECKING:
+    from dpaccount.engines.axis import Axis
 
 Array = npt.NDArray[np.float64]
 CELLS = 96
@@ -40,6 +43,8 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
             return None
         log_mgf = float(np.log1p(t.weight @ np.expm1(c * t.loss))) + t.log_mass
         total += t.count * Decay(density, density.strip, c, log_mgf, t.part.upper).log_bound(s)
+    for m in axis.many:
+        total += m.log_decay(c, s)
     enough = np.flatnonzero(total <= -needed)
     if not enough.size:
         return None

@@ -24,6 +24,7 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import RATE, ULP, Axis, CannotVouch, Hint, Overflow, Part, Parts, Term
 from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import Jump, margin, split
+from dpaccount.engines.many import families
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta
 
@@ -58,7 +59,7 @@ class Level:
             body.append(Part(step, count, upper=level if splits else cut))
             if splits:
                 self.kinds.append(i)
-        self.body = Axis(tuple(body), 0.0, high, 0.0)
+        self.body = Axis(Parts(tuple(body)), 0.0, high, 0.0)
         self.jumps = [_jumps(body[i], cut, self.jump_high) for i in self.kinds]
         self.counts = [body[i].times for i in self.kinds]
 
@@ -124,7 +125,7 @@ class Level:
                 if k:
                     parts.append(Part(t.part.step, k, self.level, self.cut))
                     log_ways += sum(math.log((t.count - i) / (i + 1)) for i in range(k))
-            yield tuple(parts), log_ways
+            yield Parts(tuple(parts)), log_ways
 
     def saddle(self, m: int, guess: float) -> Bounded:
         """By Newton's method on the derivative of K - c eps - log c - log(c + 1), or the end of the tilts if it lies beyond."""
@@ -182,7 +183,7 @@ def _splits(step: Step) -> bool:
 def _jumps(body: Part, cut: float, high: float) -> Term | None:
     """The losses of one step between level and cut, or None where the tilts leave them no weight."""
     try:
-        return Axis((Part(body.step, 1, body.upper, cut),), 0.0, high, 0.0).terms[0]
+        return Axis(Parts((Part(body.step, 1, body.upper, cut),)), 0.0, high, 0.0).terms[0]
     except CannotVouch:
         return None
 
@@ -242,7 +243,7 @@ def _rare(pair: DominatingPair, cut: float) -> float:
 def _level_at(pair: DominatingPair, epsilon: float, level: float, cut: float, high: float) -> tuple[Level, list[Bounded]]:
     """Body and jumps with nodes that reach beyond every saddle point, as far as doubles allow."""
     if high == 0.0:
-        body = Axis(tuple(Part(step, n, upper=level if _splits(step) else cut) for step, n in pair.terms), 0.0, 0.0, 0.0)
+        body = Axis(Parts(tuple(Part(step, n, upper=level if _splits(step) else cut) for step, n in pair.terms)), 0.0, 0.0, 0.0)
         _, mean, variance = body.cumulants(0.0)
         if not variance > 0.0:
             raise CannotVouch("the privacy loss is constant below the level")
@@ -308,6 +309,8 @@ class Nearby(NamedTuple):
 
 def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) -> tuple[LogDelta, Nearby]:
     """log delta at epsilon > 0 as a sum over jumps, and where to look beside it; raises `CannotVouch`."""
+    if families(pair)[1]:
+        raise CannotVouch("too many distinct steps")
     found = margin(pair)
     if not (found.distance < np.inf and epsilon > 0.0):
         raise CannotVouch("the other losses are unbounded below")

@@ -90,18 +90,27 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
 
 
 def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[bool, Hint | None]:
-    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies."""
+    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies.
+
+    Where nodes for that saddle point cannot be had, a smaller epsilon may prove it as well: delta falls.
+    """
     if not (epsilon > 0.0 and pair.log_p_only == -np.inf):
         return False, None
-    try:
-        axis, c, middle = saddle(below(pair, np.inf), epsilon)
-        if middle or not axis.proved:
-            return False, None
-        bound = axis.log_mgf(c) + axis.rounding(c) - c * epsilon + log_kappa(c)
-        slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + epsilon)
-        return bound + slack < log_goal, Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate)
-    except (CannotVouch, TooManyNodes):
-        return False, None
+    for part in (1.0, 0.75, 0.5):
+        here = part * epsilon
+        try:
+            axis, c, middle = saddle(below(pair, np.inf), here)
+            if middle:
+                return False, None
+            if not axis.proved:
+                continue
+            bound = axis.log_mgf(c) + axis.rounding(c) - c * here + log_kappa(c)
+            slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + here)
+            hint = Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate) if part == 1.0 else None
+            return bound + slack < log_goal, hint
+        except (CannotVouch, TooManyNodes):
+            continue
+    return False, None
 
 
 class Nearby:

@@ -90,6 +90,8 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
         found = NO_CUT
     jump = split(pair, epsilon, found)
     axis = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0)
+    if axis.many:
+        raise CannotVouch("too many distinct steps")
     _, mean, variance = axis.cumulants(0.0)
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant below the cut")
