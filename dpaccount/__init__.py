@@ -21,6 +21,7 @@ from dpaccount.renyi import RenyiBound
 from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.sampling.schedule import NoiseSchedule
 from dpaccount.serial import from_json, to_json
 from dpaccount.training import PrivacyWarning, TrainingRun
 
@@ -39,6 +40,7 @@ __all__ = [
     "FixedSizeSampled",
     "Gaussian",
     "Laplace",
+    "NoiseSchedule",
     "NumericalFailure",
     "PoissonSampled",
     "PrivacyProfile",

@@ -112,7 +112,7 @@ def _used(guarantee: Guarantee, methods: list[str]) -> list[Guarantee]:
 def _of_alternatives(guarantee: Guarantee) -> Works:
     """Steps that were answered by another guarantee of theirs than their pair."""
     if isinstance(guarantee, DominatingPair):
-        for step, _ in guarantee.terms:
+        for step in guarantee.kinds:
             if step.alternatives:
                 yield from _MECHANISMS.get(type(step), ())
 
@@ -149,7 +149,7 @@ def _of_guarantee(guarantee: Guarantee, adjacency: Adjacency) -> Works:
         if guarantee.pair is not None:
             yield from _of_guarantee(guarantee.pair, adjacency)
     elif isinstance(guarantee, DominatingPair):
-        for step, _ in guarantee.terms:
+        for step in guarantee.kinds:
             yield from _of_step(step, adjacency)
         yield from _of_composition(guarantee)
 
@@ -158,9 +158,9 @@ def _of_composition(pair: DominatingPair) -> Works:
     terms = pair.terms
     if len(terms) == 1 and terms[0][1] == 1:
         return
-    if all(isinstance(step, Gaussian) for step, _ in terms):
+    if all(isinstance(step, Gaussian) for step in pair.kinds):
         yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
-    elif all(isinstance(step, (PureDP, ApproximateDP)) for step, _ in terms):
+    elif all(isinstance(step, (PureDP, ApproximateDP)) for step in pair.kinds):
         yield "kairouz2015composition", "optimal composition of (epsilon, delta) guarantees, Theorem 3.3"
     yield "zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"
 

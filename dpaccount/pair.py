@@ -8,7 +8,7 @@ so that it can be sampled and put on a lattice. A `Composition` is a sum of step
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -24,6 +24,7 @@ from dpaccount._strip import FlippedStrip, Rounding
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
+SHOWN = 12  # distinct steps in the text of a composition
 
 
 class Facts(NamedTuple):
@@ -77,7 +78,7 @@ class DominatingPair(Guarantee):
 
     @property
     @abstractmethod
-    def terms(self) -> tuple[tuple[Step, int], ...]:
+    def terms(self) -> Sequence[tuple[Step, int]]:
         """The distinct steps with their counts."""
 
     @abstractmethod
@@ -114,7 +115,7 @@ class DominatingPair(Guarantee):
     def __add__(self, other: object) -> DominatingPair:
         if not isinstance(other, DominatingPair):
             return NotImplemented
-        return compose(self.terms + other.terms)
+        return compose((*self.terms, *other.terms))
 
     @final
     def __mul__(self, times: object) -> DominatingPair:
@@ -126,6 +127,11 @@ class DominatingPair(Guarantee):
         return compose((step, count * number) for step, count in self.terms)
 
     __rmul__ = __mul__
+
+    @property
+    def kinds(self) -> Iterable[Step]:
+        """Steps of every kind there is: all of them, or one of each where there are too many to look at."""
+        return (step for step, _ in self.terms)
 
     @cached_property
     def log_p_only(self) -> float:
@@ -379,6 +385,13 @@ class Composition(DominatingPair):
 
     parts: tuple[tuple[Step, int], ...]
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
     @property
     def terms(self) -> tuple[tuple[Step, int], ...]:
         return self.parts
@@ -397,7 +410,12 @@ class Composition(DominatingPair):
         )
 
     def __repr__(self) -> str:
-        return " + ".join(repr(step) if count == 1 else f"{count} * {step!r}" for step, count in self.parts)
+        """The expression; of a long one its beginning and its end."""
+        shown = self.parts if len(self.parts) <= SHOWN else (*self.parts[: SHOWN - 1], *self.parts[-1:])
+        texts = [repr(step) if count == 1 else f"{count} * {step!r}" for step, count in shown]
+        if shown is not self.parts:
+            texts.insert(-1, f"<{len(self.parts) - SHOWN} more>")
+        return " + ".join(texts)
 
 
 def compose_all(pairs: Iterable[tuple[DominatingPair, int]]) -> DominatingPair:

@@ -13,9 +13,9 @@ import click
 from click.core import ParameterSource
 
 from dpaccount.adjacency import Adjacency
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import Guarantee
-from dpaccount.renyi import CONVERSIONS
 from dpaccount.serial import from_json
 
 LOADED = "dpaccount.guarantee"  # where a run file in the JSON form of `serial` is kept

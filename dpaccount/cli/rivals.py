@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount.conversions import renyi_epsilon
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.pair import DominatingPair, Step
-from dpaccount.renyi import renyi_epsilon
 
 Array = npt.NDArray[np.float64]
 USUAL_ORDERS = tuple(1 + x / 10 for x in range(1, 100)) + tuple(float(x) for x in range(12, 64))

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
@@ -116,14 +117,21 @@ def _bracket(pair: DominatingPair, epsilon: float, goal: float) -> LogDelta:
     return other
 
 
+def inside(pair: DominatingPair, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Where epsilon certainly lies inside the range of the loss, so that an engine must answer."""
+    low, high = pair.loss_range
+    hair = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
+    return np.asarray((low + hair < epsilon) & (epsilon < high - hair))
+
+
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     """Answers outside the range of the loss: 1 - e^eps (with masses at infinity) below, P{L = inf} above.
 
     The ends are sums of rounded losses: within their rounding the bracket holds what an end beyond epsilon would give.
     """
     low, high = pair.loss_range
-    inside = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
-    if low + inside < epsilon < high - inside:
+    hair = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
+    if low + hair < epsilon < high - hair:
         return None
     mass = pair.log_p_only
     if np.isfinite(high):

@@ -11,13 +11,16 @@ the loss with the least g on each, sorted so that g_1 >= g_2 >= ..., with cumula
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount._quadrature import Density
 from dpaccount._strip import Strip
-from dpaccount.engines.axis import Axis
+
+if TYPE_CHECKING:
+    from dpaccount.engines.axis import Axis
 
 Array = npt.NDArray[np.float64]
 CELLS = 96
@@ -33,13 +36,15 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
     s = _REACHES / spread
     total = -np.log(np.pi * s)
     for t in axis.terms:
-        density = t.step.density()
-        if density is None:
-            continue  # atoms do not decay: their modulus is at most 1
+        density = t.part.step.density()
+        if density is None or t.part.lower > -np.inf:
+            continue  # atoms do not decay, and jumps are few: their modulus is at most 1
         if density.strip is None or t.atoms:
             return None
         log_mgf = float(np.log1p(t.weight @ np.expm1(c * t.loss))) + t.log_mass
-        total += t.count * Decay(density, density.strip, c, log_mgf, t.cut).log_bound(s)
+        total += t.count * Decay(density, density.strip, c, log_mgf, t.part.upper).log_bound(s)
+    for m in axis.many:
+        total += m.log_decay(c, s)
     enough = np.flatnonzero(total <= -needed)
     if not enough.size:
         return None

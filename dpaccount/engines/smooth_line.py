@@ -129,11 +129,11 @@ def _log_phi(body: Body, s: Array) -> tuple[Waves, Array, bool]:
 
 def _fine(term: Term, tilt: float, rate: float) -> tuple[Nodes, float]:
     """Nodes of one step below its cut for this tilt and all rates up to `rate`, and their error relative to E e^{tilt L}."""
-    density = term.step.density()
+    density = term.part.step.density()
     if density is None or density.strip is None or density.breaks:
-        nodes = term.step.nodes(tilt, tilt, rate, upper=term.cut)
+        nodes = term.part.step.nodes(tilt, tilt, rate, upper=term.part.upper)
         return nodes, nodes.error
-    right = math.inf if term.cut == math.inf else density.inverse(term.cut)
+    right = math.inf if term.part.upper == math.inf else density.inverse(term.part.upper)
     goal = 32.0 + math.log(term.count)
     found = graded(
         density.evaluate, density.strip, density.scale, density.window(tilt, tilt), (-math.inf, right), (tilt, tilt), rate, MAX_NODES, goal
@@ -141,7 +141,7 @@ def _fine(term: Term, tilt: float, rate: float) -> tuple[Nodes, float]:
     if found is None:
         raise TooManyNodes("the line needs more nodes than the engine is willing to spend")
     nodes = Nodes(found[0], found[1], found[2], rounding=found[3], ends_only=True)
-    return term.step.with_atoms(nodes, upper=term.cut), found[2]
+    return term.part.step.with_atoms(nodes, upper=term.part.upper), found[2]
 
 
 class Aliases:

@@ -13,8 +13,8 @@ import numpy as np
 
 from dpaccount._log import log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, _rises
-from dpaccount.engines.jump import NO_CUT, Jump, Margin, margin, split
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Parts, _rises, below
+from dpaccount.engines.jump import NO_CUT, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.mollifier import Mollifier, half_width
 from dpaccount.engines.smooth_line import END, MAX_COUNT, Aliases, Body, Reading, read
@@ -94,21 +94,23 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     if found.distance == np.inf or all(step.facts.max_loss <= epsilon + found.distance for step, _ in pair.terms):
         found = NO_CUT
     jump = split(pair, epsilon, found)
-    axis = Axis(pair, 0.0, 0.0, 0.0, jump.cut)
+    axis = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0)
+    if axis.many:
+        raise CannotVouch("too many distinct steps")
     _, mean, variance = axis.cumulants(0.0)
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant below the cut")
     spread = math.sqrt(variance)
     gap = (epsilon - mean) / spread
     enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
-    axis, c = _tilt(pair, epsilon, jump, (gap + math.sqrt(gap * gap + 8.0)) / spread)  # twice the root of v c + m = eps + 2/c
+    axis, c = _tilt(axis.parts, epsilon, enough, (gap + math.sqrt(gap * gap + 8.0)) / spread)  # twice the root of v c + m = eps + 2/c
     _, _, variance = axis.cumulants(c)
     spread = math.sqrt(variance)
     if not spread > 0.0:
         raise CannotVouch("the privacy loss is constant under the tilt")
     try:
         if not c + 3.0 / spread <= axis.high <= c + 4.0 / spread:  # errors are stated at the ends of the tilts
-            axis = Axis(pair, 0.0, c + 3.0 / spread, 0.0, jump.cut)
+            axis = Axis(axis.parts, 0.0, c + 3.0 / spread, 0.0)
     except TooManyNodes:
         pass
     bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
@@ -116,13 +118,12 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     return Body(pair, epsilon, jump, axis, c, spread, rough)
 
 
-def _tilt(pair: DominatingPair, epsilon: float, jump: Jump, high: float) -> tuple[Axis, float]:
-    """Nodes and the saddle point right of 0; short of it a tilt whose Chernoff bound is small beside the jump, or the last that serves."""
-    enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
+def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axis, float]:
+    """Nodes and the saddle point right of 0; short of it a tilt whose Chernoff bound is below e^enough, or the last that serves."""
     low, ceiling, best = 0.0, math.inf, None
     for _ in range(60):
         try:
-            axis = Axis(pair, 0.0, high, 0.0, jump.cut)
+            axis = Axis(parts, 0.0, high, 0.0)
             if _rises(axis, epsilon, high):
                 return axis, _crossing(axis, epsilon, low, high)
             best, low = (axis, high), high
@@ -150,7 +151,7 @@ def _crossing(axis: Axis, epsilon: float, low: float, high: float) -> float:
 def _chernoff(body: Body) -> LogDelta:
     """The jump alone from below, and Chernoff's bound on the rest from above."""
     c, axis, jump = body.tilt, body.axis, body.jump
-    bound = body.log_scale + axis.rounding(c) + axis.mass_error + log_kappa(c) + 4 * ULP * (2.0 + c * (1.0 + body.epsilon))
+    bound = body.log_scale + axis.rounding(c) + axis.mass_error + log_kappa(c) + 4 * ULP * (2.0 + c * body.epsilon)
     log_jump, error = jump.log_part(body.epsilon)
     high = min(log_total(np.array([bound, log_jump, error, jump.log_slack])) + 1e-14, 0.0)
     low = min(_less(log_jump, error), high)

@@ -165,8 +165,10 @@ class GaussianStrip(LinearStrip):
     def above(self, x: float, tilt: float) -> float:
         return self._log_mgf(tilt) + float(log_ndtr((1.0 + tilt - x) / self.scale))
 
-    def rise(self, x: Array, reach: Any, tilt: float) -> Array:
-        return np.asarray(reach * np.abs(x - 1.0 - tilt) / self.scale**2)
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
+        far = np.abs(x - 1.0 - tilt)
+        step = np.minimum(reach, far)  # never past the mode
+        return np.asarray(step * (far - step / 2) / self.scale**2)
 
     def slope(self, x: Array, loss: Array) -> Array:
         return np.full(x.shape, self.scale**-2.0)

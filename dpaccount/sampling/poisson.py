@@ -281,25 +281,24 @@ class SampledStrip(Strip):
             return power * log_a + self.inner.above(x, -1.0)
         return power * (log_a - loss) + self.inner.above(x, tilt)
 
-    def rise(self, x: Array, reach: Any, tilt: float) -> Array:
-        """log q A^{1+tilt} has a slope between those of its two ends, w = 0 and w = 1."""
-        return np.maximum(self.inner.rise(x, reach, -1.0), self.inner.rise(x, reach, tilt))
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
+        """The slope of log q A^{1+tilt} is that of log q e^{(1+tilt) w L} at the w of the place, which grows with x."""
+        left, right = (-1.0 + (1.0 + tilt) * self._share(end) for end in (x - reach, x + reach))
+        return np.maximum(self.inner.rise(x, reach, left), self.inner.rise(x, reach, right))
 
     def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
-        """log A has the slope w L' in x, at most that at the right end, and with t = Im L off the axis
-
-        |A|/A(x) = (1 - 2 w (1-w) (1 - cos t))^{1/2} in [.., 1], |arg A| <= t min(1, w/(1 - w (1 - cos t))).
+        """With w = q e^L/A and t = Im L off the axis, arg A has the tangent w sin t/(1 - w + w cos t), and a sine of at most
+        w/(1 - w); |A|^2 = A(x)^2 (1 - 4w(1-w) sin^2(t/2)).
         """
-        share, inner = self._share(x + along), self.inner_loss(x)
+        low, high = self._share(x - along), self._share(x + along)
         turn = self.inner.turn(off)
-        chord = np.where(turn < np.pi / 2, 1.0 - np.cos(turn), 1.0)
-        local = np.where(turn < np.pi / 2, np.minimum(share / (1.0 - share * chord), 1.0), 1.0)
-        grown = self.inner.rise(x, along, -1.0) + np.abs(1.0 + tilt) * along * share * self.inner.slope(x, inner)
-        grown = grown + self.inner.swell(off) + rate * turn * local
+        odds = np.minimum(high / np.maximum(1.0 - high, 1e-300), 1.0)
+        beyond = (high < 0.5) & (np.cos(turn) < -odds)
+        widest = np.where(beyond, np.arcsin(odds), np.arctan2(high * np.sin(turn), 1.0 - high + high * np.cos(turn)))
+        grown = self.rise(x, along, tilt) + self.inner.swell(off) + rate * widest
         if tilt < -1.0:
-            least = self._share(x - along)
-            product = np.where(share < 0.5, share * (1.0 - share), np.where(least > 0.5, least * (1.0 - least), 0.25))
-            grown = grown + 0.5 * (1.0 + tilt) * np.log1p(-2.0 * product * (1.0 - np.cos(turn)))
+            worst = np.clip(0.5, low, high)
+            grown = grown + 0.5 * (1.0 + tilt) * np.log1p(-4.0 * worst * (1.0 - worst) * np.sin(turn / 2) ** 2)
         return np.asarray(grown)
 
     def _share(self, x: Array) -> Array:
