@@ -40,6 +40,8 @@ RELATIONS = {
 ENGINES = {
     "closed": "closed form",
     "line": "contour integral at the saddle point",
+    "smoothed": "contour integral of the smoothed curve, between two convex bounds",
+    "recursion": "step by step over a grid, between chords",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
 }
 

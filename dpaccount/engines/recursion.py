@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import ULP
+from dpaccount._log import ULP, log1m_exp
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step, log_error
 from dpaccount.results import LogDelta
@@ -36,12 +36,13 @@ def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan) -> Log
     if sum(count for _, count in pair.terms) > MOST_STEPS:
         raise CannotVouch(f"the recursion is for at most {MOST_STEPS} steps")
     steps = [step for step, count in pair.terms for _ in range(count)]
-    low, high, tail = 0.0, 1.0, 1.0
+    low, high, tail = math.exp(min(pair.log_p_only + 1e-13 * pair.log_p_only, 0.0)) * (1.0 - 1e-13), 1.0, 1.0
     for size in SIZES:
         x = _grid(steps, epsilon, size, max(low, TINY))
         found = _through(steps, epsilon, x)
         low, high, tail = max(low, found[0]), min(high, found[1]), found[2]
-        value = LogDelta(_log(low), 0.5 * (_log(low) + _log(high)) if low > 0.0 else _log(high), _log(high), True, "recursion", 1.0, _log(tail))
+        ends = _log(low) - 4 * ULP * abs(_log(low)), min(_log(high) + 4 * ULP * abs(_log(high)), 0.0)
+        value = LogDelta(ends[0], sum(ends) / 2 if low > 0.0 else ends[1], ends[1], True, "recursion", 1.0, min(_log(tail), 0.0))
         width = value.upper - value.lower
         if len(steps) == 1 or width <= AIM or (goal == goal and not value.lower <= goal <= value.upper):
             break
@@ -60,15 +61,21 @@ def _grid(steps: list[Step], epsilon: float, size: int, answer: float) -> Array:
     up = min(_sum_reach(steps, LEFT * answer, below=False), sum(step.facts.max_loss for step in steps), 300.0)
     low = min(max(-down, epsilon - up, -60.0), -1e-9 * (1.0 + abs(epsilon)))
     high = max(min(epsilon + down, up), 1e-9 * (1.0 + abs(epsilon)))
-    high += 0.2 * (high - low)  # the lower function is 0 beyond the grid, and bends down to that before
+    high += 0.2 * (high - low)  # the lower function ends there, and bends down before
     h = (high - low) / size
     return np.asarray(h * np.arange(math.floor(low / h) - 1, math.ceil(high / h) + 2), dtype=np.float64)
 
 
 def _sum_reach(steps: list[Step], mass: float, below: bool) -> float:
-    """The same for the sum of all, as if the way from the middle to the end grew with the root of their number."""
-    middle = [_reach(step, 0.5, below) for step in steps]
-    return sum(middle) + math.sqrt(len(steps)) * max(_reach(step, mass, below) - m for step, m in zip(steps, middle, strict=True))
+    """The same for the sum of all, whose way from the middle to the end grows with the root of their number.
+
+    The way is a single step's own, or where its losses are bounded as many of its spreads as a Gaussian would need.
+    """
+    middle, spread, far = ([_reach(step, part, below) for step in steps] for part in (0.5, 0.16, mass))
+    spreads = math.sqrt(2.0 * -math.log(mass))
+    return sum(middle) + math.sqrt(len(steps)) * max(
+        max(c - a, spreads * (b - a)) for a, b, c in zip(middle, spread, far, strict=True)
+    )
 
 
 def _reach(step: Step, mass: float, below: bool) -> float:
@@ -81,10 +88,12 @@ def _reach(step: Step, mass: float, below: bool) -> float:
 
 
 class _Function(NamedTuple):
-    """Linear in gamma between grid points and from gamma = 0 to the first, and constant beyond the last."""
+    """Linear in gamma between grid points and from gamma = 0 to the first; constant beyond the last, never below the mass at
+    an infinite loss."""
 
     at_zero: float
     values: Array
+    floor: float = 0.0
 
 
 class _Kernel:
@@ -129,12 +138,13 @@ def _through(steps: list[Step], epsilon: float, x: Array) -> tuple[float, float,
     n, gamma, h = x.size, np.exp(x), float(x[1] - x[0])
     start = np.maximum(-np.expm1(x), 0.0)
     upper = lower = _Function(1.0, start)
-    kernels = {step: _Kernel(step, h * np.arange(1 - n, n)) for step in dict.fromkeys(steps[:-1])}
+    kernels = {step: _Kernel(step, np.asarray(h * np.arange(1 - n, n), dtype=np.float64)) for step in dict.fromkeys(steps[:-1])}
     for step in steps[:-1]:
         value, error = _step(kernels[step], upper)
         upper = _Function(1.0, np.minimum(value + error, 1.0))
         value, error = _step(kernels[step], lower)
-        lower = _below(gamma, lower.at_zero, np.maximum(value - error, 0.0), error)
+        floor = -math.expm1(math.log1p(-lower.floor) + float(log1m_exp(step.facts.log_p_only))) * (1.0 - 1e-13)
+        lower = _below(gamma, lower.at_zero, np.maximum(value - error, floor), error, floor)
     last, beside = (_Kernel(steps[-1], at - x[::-1]) for at in (epsilon, epsilon + h))
     low, high = _last(last, lower, -1.0), _last(last, upper, 1.0)
     fall = high - _last(beside, upper, 1.0)  # a difference for the slope in gamma
@@ -160,7 +170,7 @@ def _last(kernel: _Kernel, function: _Function, sign: float) -> float:
     return min(max(value + sign * error, 0.0), 1.0)
 
 
-def _below(gamma: Array, at_zero: float, v: Array, error: Array) -> _Function:
+def _below(gamma: Array, at_zero: float, v: Array, error: Array, floor: float) -> _Function:
     """The largest function of this kind that surely lies below a convex one within `error` above v at the points.
 
     On a cell of width d with slopes a, b, c of the chord before, its own and the one after, the chord exceeds the extensions of its
@@ -179,12 +189,12 @@ def _below(gamma: Array, at_zero: float, v: Array, error: Array) -> _Function:
     lowest = np.where(both_ends, v[:-1] - depth, v[1:] - slope[2:] * d)
     lowered = np.minimum(np.append(lowest, v[-1]), np.concatenate([v[:1], v[1:] - np.where(both_ends, depth, 0.0)])) - noise
     zero = min(at_zero, float(v[0] - slope[1] * gamma[0]) - (float(v[0]) - float(lowered[0])))
-    gone = np.flatnonzero(lowered <= 0.0)
+    gone = np.flatnonzero(lowered <= floor)
     first = int(gone[0]) if gone.size else lowered.size
-    lowered[max(first - 1, 0) :] = 0.0
-    lowered[-1] = 0.0
+    lowered[max(first - 1, 0) :] = floor
+    lowered[-1] = floor
     hull = _hull(np.concatenate([[0.0], gamma]), np.concatenate([[max(zero, float(lowered[0]))], lowered]))
-    return _Function(float(hull[0]), hull[1:])
+    return _Function(float(hull[0]), hull[1:], floor)
 
 
 def _hull(x: Array, y: Array) -> Array:
