@@ -98,9 +98,10 @@ def test_a_smaller_gap_is_caught(monkeypatch):
 def ends_apart(monkeypatch, end):
     """By how much f~ and C D change when the line goes on, in units of the errors stated for its full length.
 
-    At so small a tilt hardly any mass jumps, and the characteristic function does not decay at all.
+    At so small a tilt hardly any mass jumps, and the characteristic function does not decay; nor does it turn at the mean loss.
     """
     body = smoothed._body(10 * PoissonSampled(Gaussian(1.0), 1e-3), 0.2)._replace(tilt=5.0)
+    body = body._replace(epsilon=body.axis.cumulants(0.0)[1])
     kernel = mollifier.Mollifier(mollifier.half_width(1e-6, 9.0), 9.0, body.tilt)
     aliases = smooth_line.Aliases(body, body.log_scale - 14.0)
     found = []
@@ -113,10 +114,10 @@ def ends_apart(monkeypatch, end):
     return abs(one.smooth - two.smooth) / allowed[0], abs(one.gap - two.gap) / allowed[1]
 
 
-def test_the_end_of_the_line_is_bounded_and_a_halved_support_is_caught(monkeypatch):
+def test_the_end_of_the_line_is_bounded_and_a_third_of_the_support_is_caught(monkeypatch):
     monkeypatch.setattr(smooth_line, "FULL", smooth_line.END, raising=False)
     assert max(ends_apart(monkeypatch, smooth_line.FULL)) <= 1.0
-    assert min(ends_apart(monkeypatch, smooth_line.FULL / 2)) > 3.0
+    assert max(ends_apart(monkeypatch, smooth_line.FULL / 3)) > 2.0
 
 
 def test_a_shorter_period_is_caught(monkeypatch):
