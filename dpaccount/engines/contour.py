@@ -52,7 +52,10 @@ class Readings(NamedTuple):
 class Contour:
     """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
 
-    def __init__(self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> None:
+    def __init__(
+        self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, aim: float = AIM
+    ) -> None:
+        self.aim = aim
         self.epsilon, self.hint, self.proved, self.spread = epsilon, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
         self.jump: Jump = split(pair, epsilon, margin)
@@ -76,11 +79,11 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: _Alias | None = _Alias(pair, axis, c, eps, rough, middle, spread, cut)
+        self.alias: Alias | None = Alias(pair, axis, c, eps, rough - self.aim, middle, spread, cut)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
         if certify and axis.proved:
-            found = proved_reach(axis, c, spread, log_scale - rough + AIM)
+            found = proved_reach(axis, c, spread, log_scale - rough + self.aim)
             if found is not None and found[0] < MAX_LINE * step:
                 count = math.ceil(found[0] / step)
                 enough = count * step <= axis.rate and not axis.ends_only
@@ -99,9 +102,10 @@ class Contour:
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_scale = axis.log_mass + k - c * eps
         self.log_phi, self.size, self.log_mass, self.mass_error = log_phi, size, axis.log_mass, axis.mass_error
+        self.k, self.k_error, self.phase_error, self.tail = k, axis.rounding(c), slip, tail
         self.hint = Hint(c, spread, axis.rate)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
-        line = axis.rounding(c) + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
+        line = self.k_error + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         if cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
             line += 4 * self.jump.error * math.exp(self.jump.log_p)
         line += axis.mass_error
@@ -232,13 +236,12 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
 _PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 
 
-class _Alias:
-    """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and a bound on it at any epsilon."""
+class Alias:
+    """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon."""
 
     def __init__(
-        self, pair: DominatingPair, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float, cut: float
+        self, pair: DominatingPair, axis: Axis, c: float, epsilon: float, goal: float, middle: bool, spread: float, cut: float
     ) -> None:
-        goal = rough - AIM
         self.c, self.middle, self.log_mass = c, middle, axis.log_mass
         if middle:
             self.period = max(-goal / abs(c), (epsilon - goal) / (1 + c), 8.0 * spread)
@@ -258,18 +261,19 @@ class _Alias:
         d = self.tilt
         if axis.ends_only:
             axis = Axis(pair, 0.0, d, 0.0, cut)
-        self.log_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
+        self.k_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d)
+        self.log_far = self.k_far + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
 
     def log_bound(self, epsilon: Array) -> Array:
         """log of what all aliases add up to."""
         if self.middle:
-            near, far = _series(-abs(self.c) * self.period), epsilon + _series(-(1 + self.c) * self.period)
+            near, far = log_series(-abs(self.c) * self.period), epsilon + log_series(-(1 + self.c) * self.period)
             return np.asarray(np.logaddexp(near, far))
-        right = self.log_far - self.tilt * epsilon + _series(-self.period * (self.tilt - self.c))
-        return np.asarray(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
+        right = self.log_far - self.tilt * epsilon + log_series(-self.period * (self.tilt - self.c))
+        return np.asarray(np.logaddexp(right, self.log_mass + log_series(-self.c * self.period)))
 
 
-def _series(log_ratio: float) -> float:
+def log_series(log_ratio: float) -> float:
     """log of r + r^2 + ... for r = e^log_ratio."""
     return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf
