@@ -18,14 +18,16 @@ import numpy.typing as npt
 
 from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
+from dpaccount.engines.axis import SUM, ULP, Axis, CannotVouch, Hint, saddle
 from dpaccount.engines.decay import proved_reach
 from dpaccount.engines.jump import Jump, Margin, split
+from dpaccount.engines.rows import BLOCK, block_products
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 MAX_LINE = 6000
+QUICK = 200_000  # counts up to which sums by matrix products are accurate enough
 
 
 class Reading(NamedTuple):
@@ -176,10 +178,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     for t in axis.terms:
         tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
         tilted = tilted / tilted.sum()
-        tan = np.tan(np.multiply.outer(s / 2, t.loss))  # sin^2 and sin cos from one fast function
-        shrink = tan / (1.0 + tan * tan)
-        shrink *= tilted
-        real, imag = -2 * (shrink * tan).sum(axis=-1), 2 * shrink.sum(axis=-1)  # not by BLAS: see SUM
+        real, imag, sums = turned(t.loss, tilted, s, t.count <= QUICK)
         # numpy's complex log1p loses the relative accuracy of the modulus
         change = 2 * real + real * real + imag * imag
         with np.errstate(divide="ignore"):
@@ -191,7 +190,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
             slip += t.count * (8 * ULP + t.error) * wave
             continue
         part, off = t.phase_errors(tilted, c)
-        error = part * wave + s * off + 2 * axis.node_error(t, c)
+        error = part * wave + s * off + 2 * axis.node_error(t, c) + sums
         size = np.exp(np.maximum(log_size, -800.0))
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
         ratio = error / np.maximum(size, 1e-300)
@@ -201,6 +200,36 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
         log_phi += value
         slip += error
     return log_phi, slip
+
+
+def turned(loss: Array, weight: Array, s: Array, quick: bool) -> tuple[Array, Array, Array]:
+    """Re and Im of sum p (e^{isL} - 1) at equidistant s from 0, and what sums that are not numpy's own add to the error.
+
+    With X = e^{isL} - 1, `quick` uses X_{a+b} = X_a X_b + X_a + X_b for a coarse and a fine grid of s: a matrix product
+    over their nodes, whose errors are relative to sum p |X_a| |X_b| <= 2 min(w_a, w_b), sum p |X_a| <= w_a, w^2 = sum p |X|^2.
+    """
+    if not quick or s.size < 12:
+        real, imag = _turned(loss, s)
+        return (real * weight).sum(axis=-1), (imag * weight).sum(axis=-1), np.zeros(s.size)  # not by BLAS: see SUM
+    fine = math.isqrt(s.size - 1) + 1
+    coarse = -(-s.size // fine)
+    real, imag = _turned(loss, np.concatenate([s[:fine], s[1] * fine * np.arange(coarse)]))
+    first, second = np.concatenate([real[:fine], imag[:fine]]), weight * np.concatenate([real[fine:], imag[fine:]])
+    product = block_products(second, first)
+    sum_real, sum_imag = (real * weight).sum(axis=-1), (imag * weight).sum(axis=-1)
+    re = product[:coarse, :fine] - product[coarse:, fine:] + sum_real[fine:, None] + sum_real[:fine]
+    im = product[:coarse, fine:] + product[coarse:, :fine] + sum_imag[fine:, None] + sum_imag[:fine]
+    wave = np.sqrt(-2 * np.minimum(sum_real, 0.0))
+    sums = 2.4e-16 * (BLOCK + loss.size // BLOCK + 8) * 2 * np.minimum(wave[fine:, None], wave[:fine])
+    sums = sums + (2 * SUM + 8 * ULP) * (wave[fine:, None] + wave[:fine])
+    return re.ravel()[: s.size], im.ravel()[: s.size], sums.ravel()[: s.size]
+
+
+def _turned(loss: Array, s: Array) -> tuple[Array, Array]:
+    """Re and Im of e^{isL} - 1: sin^2 and sin cos from one fast function."""
+    tan = np.tan(np.multiply.outer(s / 2, loss))
+    shrink = 2.0 * tan / (1.0 + tan * tan)
+    return -shrink * tan, shrink
 
 
 def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
