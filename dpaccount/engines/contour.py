@@ -81,7 +81,7 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: Alias | None = Alias(pair, axis, c, eps, rough - self.aim, middle, spread, cut)
+        self.alias: _Alias | None = _Alias(pair, axis, c, eps, rough - self.aim, middle, spread, cut)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
         if certify and axis.proved:
@@ -265,7 +265,7 @@ def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float
 _PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 
 
-class Alias:
+class _Alias:
     """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon."""
 
     def __init__(
