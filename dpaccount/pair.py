@@ -201,6 +201,11 @@ class Step(DominatingPair):
         """By how much probabilities as given miss the sum 1: relative to each of them."""
         return 0.0
 
+    def atom_rounding(self) -> tuple[Array, Array]:
+        """For every atom, what its loss may be off by absolutely and its mass relatively."""
+        loss, log_p = self.atoms()
+        return self.loss_error(loss), 1e-15 * (1.0 + np.abs(log_p)) + self.mass_error
+
     @property
     def log_left_out(self) -> float:
         """log of the P-mass that the atoms leave out."""
@@ -224,18 +229,18 @@ class Step(DominatingPair):
         keep = (loss > lower) & (loss <= upper)
         loss, log_p = loss[keep], log_p[keep]
         density = self.density()
+
+        def rounding() -> tuple[Array, Array]:
+            off, part = self.atom_rounding()
+            return off[keep], part[keep]
+
         if density is None:
-            return Nodes(loss, log_p, 0.0, loss.size, _atom_rounding(loss, log_p))
+            return Nodes(loss, log_p, 0.0, loss.size, rounding)
         smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size, _both_roundings(_atom_rounding(loss, log_p), smooth.rounding), smooth.ends_only)
-
-
-def _atom_rounding(loss: Array, log_p: Array) -> Rounding:
-    """Atoms are stated to a few ulps of their loss and of their logarithm."""
-    return lambda: (1e-15 * np.abs(loss), 1e-15 * (1.0 + np.abs(log_p)))
+        return Nodes(*both, smooth.error, loss.size, _both_roundings(rounding, smooth.rounding), smooth.ends_only)
 
 
 def _both_roundings(atoms: Rounding, smooth: Rounding | None) -> Rounding | None:
@@ -319,6 +324,7 @@ class Reversed(Step):
             scale=inner.scale,
             breaks=tuple(-b for b in reversed(inner.breaks)),
             strip=None if inner.strip is None else FlippedStrip(inner.strip),
+            support=_flip(inner.support),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -335,6 +341,10 @@ class Reversed(Step):
 
     def loss_error(self, loss: Array) -> Array:
         return self.step.loss_error(-loss)
+
+    def atom_rounding(self) -> tuple[Array, Array]:
+        (off, part), (loss, log_p) = self.step.atom_rounding(), self.step.atoms()
+        return off, part + off + ULP * (np.abs(loss) + np.abs(log_p))
 
     @property
     def mass_error(self) -> float:

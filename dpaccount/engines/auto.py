@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,12 +12,12 @@ import numpy as np
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import closed, lattice, line
+from dpaccount.engines import circle, closed, lattice, line
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "lattice")
+METHODS = ("auto", "closed", "line", "circle", "lattice")
 
 
 class Selection(NamedTuple):
@@ -47,6 +48,8 @@ def _selected(pair: DominatingPair) -> Selection:
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
         return Selection("lattice", "the loss is constant")
+    if circle.common_lattice(pair) is not None:
+        return Selection("circle", "every loss lies on one lattice: contour over one period of the characteristic function")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
     return Selection("line", "the loss has a density: contour at the saddle point; the lattice brackets where it cannot vouch")
@@ -78,6 +81,11 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
+    if method == "circle":
+        try:
+            return circle.log_delta(pair, epsilon)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='circle'` cannot answer here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
@@ -90,6 +98,9 @@ def log_delta(
             far = lattice.far_tail(pair, epsilon, goal)
             if far is not None:
                 return far
+    if engine == "circle":
+        with suppress(CannotVouch):
+            return circle.log_delta(pair, epsilon)
     return lattice.log_delta(pair, epsilon, goal)
 
 

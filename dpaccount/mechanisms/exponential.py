@@ -12,6 +12,7 @@ from dpaccount import _check
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import Density
 from dpaccount.adjacency import Adjacency, parse
+from dpaccount.mechanisms.laplace import ExponentialStrip
 from dpaccount.mechanisms.response import pure_epsilon
 from dpaccount.pair import DominatingPair, Facts, Guarantee, Step, Tails
 from dpaccount.renyi import RenyiBound
@@ -82,6 +83,8 @@ class ExponentialMechanism(Step):
             window=lambda low, high: (-e, e),
             scale=max(e, 1.0) / 2,
             breaks=(-e, e),
+            strip=ExponentialStrip(e, -log_norm, 0.0),
+            support=(-e, e),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:

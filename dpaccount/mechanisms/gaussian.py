@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta
@@ -173,6 +173,26 @@ class GaussianStrip(LinearStrip):
 
     def antimodes(self, tilt: float) -> list[float]:
         return []
+
+    def sampled_antimodes(self, probability: float, tilt: float) -> list[float]:
+        """The density has its extremes where x + 1 = (tilt + 2) w(x), w = q e^L/(1 - q + q e^L): at most three."""
+        spread, steep = self.scale**2, tilt + 2.0
+        if steep <= 4.0 * spread:
+            return []
+        root = float(np.sqrt(1.0 - 4.0 * spread / steep))
+        odds = float(np.log1p(-probability) - np.log(probability))
+        turns = [0.5 + spread * (odds + float(np.log((1.0 + r) / (1.0 - r)))) for r in (-root, root)]
+
+        def gap(x: float) -> float:
+            return x + 1.0 - steep * float(expit((x - 0.5) / spread - odds))
+
+        low, high = turns
+        if not (np.isfinite(low) and np.isfinite(high) and gap(low) > 0.0 > gap(high)):
+            return []
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if gap(middle) > 0.0 else (low, middle)
+        return [(low + high) / 2]
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
         size, own = (np.abs(x) + 0.5) / self.scale, np.abs(x - 1.0) / self.scale
