@@ -16,7 +16,6 @@ from dpaccount import (
     Gaussian,
     Laplace,
     PoissonSampled,
-    PrivacyProfile,
     PureDP,
     RandomizedResponse,
 )
@@ -133,36 +132,34 @@ def test_a_lattice_read_one_point_off_is_caught(monkeypatch):
 
 
 def test_losses_off_their_lattice_widen_the_bracket(monkeypatch):
-    """A step whose losses are said to be rounded by 1e-9 is known no better than that, and twice as badly at twice the count."""
-    honest = PrivacyProfile(2000 * RandomizedResponse(0.01), "replace-one").log_delta(epsilon=0.5)
-    monkeypatch.setattr(RandomizedResponse, "loss_error", lambda self, loss: np.full(loss.shape, 1e-9))
-    rough = PrivacyProfile(2000 * RandomizedResponse(0.01), "replace-one").log_delta(epsilon=0.5)
-    assert rough.method == honest.method == "circle"
-    assert rough.lower < honest.lower < honest.upper < rough.upper
-    moved = 2000 * 1e-9 * np.exp(rough.upper)  # delta moves by at most this
-    assert rough.upper - rough.lower > 1e-7
-    assert moved > 0
+    """Losses known to 1e-12 make delta known to about the count times that, for twice the steps twice as badly."""
+    step = RandomizedResponse(0.01)
+    honest = circle.log_delta(2000 * step, 0.5)
+    monkeypatch.setattr(RandomizedResponse, "loss_error", lambda self, loss: np.full(loss.shape, 1e-12))
+    once, twice = circle.log_delta(2000 * step, 0.5), circle.log_delta(4000 * step, 0.5)
+    assert once.lower < honest.lower < honest.upper < once.upper
+    width = [(found.upper - found.lower) * np.exp(found.estimate) for found in (once, twice)]
+    assert width[0] > 2000 * 1e-12
+    assert 1.5 < width[1] / width[0] < 10.0
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize(
     "step",
     [RandomizedResponse(0.4), RandomizedResponse(0.4, 7), DiscreteGaussian(12.0), DiscreteLaplace(1.3, 30), DiscreteLaplace(40.0, 30),
-     FinitePair((0.4, 0.1, 0.3, 0.2), (0.1, 0.4, 0.2, 0.3)),
      FinitePair((0.5, 0.0625, 0.25, 0.125, 0.0625), (0.0625, 0.125, 0.25, 0.5, 0.0625))],
     ids=repr,
 )
 def test_the_bound_holds_from_there_to_the_half_turn(step, tau):
     h = circle.common_lattice(step)
-    if h is None:
-        pytest.skip("no lattice")
+    assert h is not None
     law = circle._Law(step, 1, h).tilted(tau)
     theta = np.linspace(1e-3, np.pi, 700)
     size = np.abs(np.exp(1j * np.multiply.outer(theta, law.k)) @ law.p)
     later = np.maximum.accumulate(size[::-1])[::-1]
     bound = circle._log_bound(law, theta)
     assert np.all(later <= np.exp(bound) + 1e-12)
-    assert bound.min() < -1e-3  # and says something
+    assert bound.min() < 0.1 * np.log(size.min() + 0.99)  # and says something
 
 
 @pytest.mark.parametrize("count", [10, 1000, 10**6, 10**9])
@@ -197,7 +194,7 @@ def test_epsilon_at_and_beside_a_lattice_point(epsilon):
 
 
 def test_sampled_binary_losses_are_a_lattice_and_others_are_not():
-    assert auto.select(50_000 * PoissonSampled(PureDP(1.0), 0.01)).engine == "circle"
+    assert auto.select(500_000 * PoissonSampled(PureDP(1.0), 0.01)).engine == "circle"
     assert auto.select(1000 * PoissonSampled(RandomizedResponse(1.1, 7), 0.3)).engine == "lattice"
     assert auto.select(5000 * RandomizedResponse(0.3) + 5000 * RandomizedResponse(0.3 * 2**0.5)).engine == "lattice"
     assert auto.select(5000 * RandomizedResponse(0.3) + 5000 * ApproximateDP(0.0, 1e-9)).engine == "circle"
@@ -282,11 +279,17 @@ def test_nodes_are_within_their_bound_of_a_finer_rule(step, rate):
         assert abs(found - exact) <= allowed + nodes.error * mass
 
 
-@pytest.mark.parametrize("step", [*STEPS, PoissonSampled(PureDP(600.0), 1e-3), PoissonSampled(FinitePair((0.5, 0.3, 0.2, 0.0), (0.0, 0.2, 0.4, 0.4)), 0.3),
-                                  PoissonSampled(DiscreteLaplace(0.7, 3), 0.2).reversed()], ids=repr)
+ATOMIC = [
+    PoissonSampled(PureDP(600.0), 1e-3),
+    PoissonSampled(FinitePair((0.5, 0.3, 0.2, 0.0), (0.0, 0.2, 0.4, 0.4)), 0.3),
+    PoissonSampled(DiscreteLaplace(0.7, 3), 0.2).reversed(),
+]
+
+
+@pytest.mark.parametrize("step", [*STEPS, *ATOMIC], ids=repr)
 def test_atoms_are_within_the_rounding_they_state(step):
     """Masses of the two measures agree with the tails, and rounding is stated for every atom."""
-    loss, log_p = step.atoms()
+    loss, _ = step.atoms()
     off, part = step.atom_rounding()
     assert off.shape == part.shape == loss.shape
     assert np.all(off >= 0)

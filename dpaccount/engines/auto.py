@@ -20,6 +20,9 @@ from dpaccount.results import LogDelta, NumericalFailure
 METHODS = ("auto", "closed", "line", "circle", "lattice")
 
 
+MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
+
+
 class Selection(NamedTuple):
     """An engine's name and the reason it was chosen."""
 
@@ -44,12 +47,14 @@ def select(pair: DominatingPair) -> Selection:
 
 @lru_cache(maxsize=64)
 def _selected(pair: DominatingPair) -> Selection:
-    if closed.supports(pair):
+    if closed.supports(pair) and not MANY < closed.combination_count(pair) < math.inf:
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
         return Selection("lattice", "the loss is constant")
     if circle.common_lattice(pair) is not None:
         return Selection("circle", "every loss lies on one lattice: contour over one period of the characteristic function")
+    if closed.supports(pair):
+        return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
     return Selection("line", "the loss has a density: contour at the saddle point; the lattice brackets where it cannot vouch")
@@ -101,6 +106,8 @@ def log_delta(
     if engine == "circle":
         with suppress(CannotVouch):
             return circle.log_delta(pair, epsilon)
+        if closed.supports(pair):
+            return closed.log_delta(pair, epsilon)
     return lattice.log_delta(pair, epsilon, goal)
 
 

@@ -40,7 +40,7 @@ def supports(pair: DominatingPair) -> bool:
     """Whether `log_delta` answers this pair at every epsilon."""
     if len(pair.terms) == 1 and pair.terms[0][1] == 1:
         return pair.terms[0][0].log_delta(np.array(1e-9)) is not None
-    return composed_mu(pair) is not None or np.isfinite(_combination_count(pair))
+    return composed_mu(pair) is not None or np.isfinite(combination_count(pair))
 
 
 def kind(pair: DominatingPair) -> str:
@@ -212,7 +212,8 @@ def with_absolute(answer: LogDelta, log_error: float) -> LogDelta:
     return answer._replace(lower=low, upper=min(float(np.logaddexp(answer.upper, log_error)), 0.0))
 
 
-def _combination_count(pair: DominatingPair) -> float:
+def combination_count(pair: DominatingPair) -> float:
+    """How many combinations of atoms the composition has; inf with a density, or beyond what is enumerated."""
     total = 1
     for step, count in pair.terms:
         if step.density() is not None:
