@@ -141,6 +141,6 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
 def _at_top(step: Step, gap: float) -> float:
     """An upper bound on log P[L >= max - gap]."""
     end = step.facts.max_loss
-    found = closed.above(step, end - 2 * gap - 16 * ULP * abs(end))[0]
+    found = step.above(end - 2 * gap - 16 * ULP * abs(end))[0]
     found = max(found, -700.0)  # some steps leave out what is thinner
     return min(found + 1e-13 * (1.0 + abs(found)), 0.0)

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from scipy.special import expit, log_ndtr
 
 from dpaccount import _check
-from dpaccount._log import gaussian_log_delta
+from dpaccount._log import gaussian_log_delta, gaussian_log_error
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
 from dpaccount._strip import ULP, LinearStrip
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
@@ -97,6 +98,9 @@ class Gaussian(AdditiveStep):
         if not self.noise_multiplier:
             return np.zeros(np.shape(epsilon))[()]
         return gaussian_log_delta(epsilon, self.mu)
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        return Slip(gaussian_log_error(epsilon, self.mu) if self.noise_multiplier else 0.0, -np.inf)
 
     def step_log_mgf(self, z: Any) -> Any:
         z = np.asarray(z)

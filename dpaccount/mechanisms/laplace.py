@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
 from dpaccount._strip import ULP, LinearStrip
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
 from dpaccount.mechanisms.gaussian import NO_NOISE, no_noise_tails, noise_multiplier
-from dpaccount.pair import DominatingPair, Facts, Step, Tails
+from dpaccount.pair import DominatingPair, Facts, Step, Tails, plain_slip
 
 Array = npt.NDArray[np.float64]
 _LOG2 = float(np.log(2.0))
@@ -111,6 +112,10 @@ class Laplace(AdditiveStep):
             below = np.log(-np.expm1(np.minimum(epsilon, 0.0)))
         return np.where(epsilon >= r, -np.inf, np.where(epsilon < -r, below, inside))[()]
 
+    def slip(self, epsilon: float, value: float) -> Slip:
+        """The curve itself is an expm1; the end of its range is rounded."""
+        return plain_slip(self, epsilon)._replace(relative=0.0)
+
     def step_log_mgf(self, z: Any) -> Any:
         """Written around z = -1/2: e^{-r/2} (cosh(r v) + sinh(r v)/(2 v)), v = z + 1/2, regular at v = 0."""
         z = np.asarray(z)
@@ -203,7 +208,7 @@ class ExponentialStrip(LinearStrip):
         return self.log_norm + max((tilt + 0.5) * low, (tilt + 0.5) * high) + float(np.log(high - low))
 
     def rise(self, x: Array, reach: float, tilt: float) -> Array:
-        return np.full(x.shape, reach * abs(tilt + 0.5))
+        return np.asarray(reach * abs(tilt + 0.5) + np.zeros(x.shape))
 
     def slope(self, x: Array, loss: Array) -> Array:
         return np.ones(x.shape)

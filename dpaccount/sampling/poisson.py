@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount._log import log_expm1_plus, log_sampled, log_unsampled
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip, level_error, level_of
 from dpaccount._strip import ULP, LinearStrip, Strip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.additive import AdditiveMixture, AdditiveStep
@@ -180,6 +181,43 @@ class PoissonSampled(Step):
             value = (np.log(q) + np.where(inside, level, 0.0)) + epsilon + inner
         return np.where(inside, np.maximum(value, edge), edge)[()]
 
+    def slip(self, epsilon: float, value: float) -> Slip:
+        if self._trivial:
+            return Slip(ULP, -np.inf)
+        return level_slip(self.step, self.sampling_probability, epsilon)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        """e^eps q v E_{1/v}(Q||P) with v = 1 + (e^{-eps} - 1)/q: its rounding moves delta by Q[L > -log v] e^eps q dv."""
+        if self._trivial:
+            return Slip(ULP, -np.inf)
+        q, step = self.sampling_probability, self.step.reversed()
+        level = level_of(-epsilon, q)
+        log_move, _ = level_error(-epsilon, q, level)
+        highest = float(np.logaddexp(level, log_move + math.log(2.0 / q)))
+        moved = epsilon + log_move + step.above(-highest)[0]
+        if level == -np.inf:
+            return Slip(0.0, moved)
+        below = step.slip(-level, float(np.asarray(step.log_delta(np.array(-level)))))
+        rounding = 2 * ULP * (abs(epsilon) + abs(level) + abs(float(np.log(q))))
+        return Slip(below.relative + rounding, float(np.logaddexp(below.log_absolute + epsilon + np.log(q) + level, moved)))
+
+    def above(self, loss: float) -> tuple[float, float]:
+        q = self.sampling_probability
+        if q in (0.0, 1.0):
+            return self.step.above(loss) if q else super().above(loss)
+        level = level_of(loss, q)
+        if level == -np.inf:
+            return 0.0, 0.0
+        own, other = self.step.above(level)
+        return float(np.logaddexp(np.log1p(-q) + other, np.log(q) + own)), other
+
+    def reversed_above(self, loss: float) -> tuple[float, float]:
+        q = self.sampling_probability
+        if q in (0.0, 1.0):
+            return self.step.reversed_above(loss) if q else super().reversed_above(loss)
+        own, other = self.step.reversed_above(-level_of(-loss, q))
+        return own, float(np.logaddexp(np.log1p(-q) + own, np.log(q) + other))
+
     def step_log_mgf(self, z: Any) -> Any:
         if self._trivial:
             return np.zeros_like(np.asarray(z))[()]
@@ -250,6 +288,20 @@ class PoissonSampled(Step):
                 "mechanism gives; use add-or-remove, and group privacy of size 2 for an exchange.",
             )
         return AdditiveMixture(self.step, ((0, 1.0 - q), (1, q)), ((0, 1.0 - q), (-1, q)), proved=False)
+
+
+def level_slip(step: Step, q: float, epsilon: float) -> Slip:
+    """q E_v(P||Q) with v = 1 + (e^eps - 1)/q: its rounding moves delta by Q[L > log v] q dv."""
+    level = level_of(epsilon, q)
+    if level == -np.inf:
+        return Slip(8 * ULP, -np.inf)
+    value = step.log_delta(np.array(level))
+    assert value is not None
+    below = step.slip(level, float(value))
+    log_move, shift = level_error(epsilon, q, level)
+    log_q = float(np.log(q))
+    moved = log_move + step.above(level - shift)[1]
+    return Slip(below.relative - 2 * ULP * log_q, float(np.logaddexp(below.log_absolute + log_q, moved)))
 
 
 @final
