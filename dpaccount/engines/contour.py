@@ -26,6 +26,7 @@ from dpaccount.pair import DominatingPair
 Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 MAX_LINE = 6000
+ENOUGH = 1e-18  # nodes as good as this need not be made anew
 
 
 class Reading(NamedTuple):
@@ -92,7 +93,8 @@ class Contour:
             found = proved_reach(axis, c, spread, log_scale - rough + AIM)
             if found is not None and found[0] < MAX_LINE * step:
                 count = math.ceil(found[0] / step)
-                enough = count * step <= axis.rate and not axis.ends_only
+                fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)
+                enough = count * step <= axis.rate and fine
                 finer = axis if enough else Axis(parts, min(c, 0.0), max(c, 0.0), 1.01 * count * step)
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
