@@ -1,0 +1,1 @@
+"""The contour in ball arithmetic."""
