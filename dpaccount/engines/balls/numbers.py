@@ -83,7 +83,9 @@ def fraction(x: arb) -> Fraction:
 def decimals(x: arb, digits: int) -> tuple[Decimal, Decimal]:
     """(lower, upper) of a ball as decimals of so many digits, rounded outward."""
     ends = []
-    for end, mode in ((x.lower(), ROUND_FLOOR), (x.upper(), ROUND_CEILING)):
+    with precision(64 + 4 * digits):
+        lower, upper = x.lower(), x.upper()
+    for end, mode in ((lower, ROUND_FLOOR), (upper, ROUND_CEILING)):
         value = fraction(end)
         with localcontext() as context:
             context.prec, context.rounding = digits, mode

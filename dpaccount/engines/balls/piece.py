@@ -124,7 +124,20 @@ class Piece:
         log_f = log_p + c * loss
         inside = np.flatnonzero(log_f > log_f.max() - goal)
         gap = (high - low) / 1200
-        return max(low, float(x[inside[0]]) - gap), min(high, float(x[inside[-1]]) + gap)
+        left, right = float(x[inside[0]]) - gap, float(x[inside[-1]]) + gap
+        unit = self.spread**2 / rough(self.scale)  # far enough out for a tail bound: see `beyond`
+        left = min(left, unit * max(self._centres(c, right=False)) - self.spread)
+        right = max(right, unit * min(self._centres(c, right=True)) + self.spread)
+        return max(low, left), min(high, right)
+
+    def _centres(self, c: float, right: bool) -> list[float]:
+        """Mean shifts of the exponentials that bound P^{1+c} Q^{-c} towards an end."""
+        outer, inner = (max, min) if right else (min, max)
+        found = [0.0]
+        for side, power in ((self.p, 1 + c), (self.q, -c)):
+            ends = {outer(side)} if power >= 0 else {outer(side), inner(side)}
+            found = [m + power * s for m in found for s in ends]
+        return found
 
     def rough_nodes(self, low_tilt: float, high_tilt: float) -> tuple[Array, Array]:
         """(loss, log P-mass) of a plain rule that serves every tilt between the two, in doubles."""
