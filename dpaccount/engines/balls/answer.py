@@ -43,6 +43,8 @@ class Question:
                 best = found
             if reached >= wanted:
                 return best
+            if not found > 0 and found.abs_upper() < arb(2) ** (-bits // 2):
+                return found.max(arb(0))  # zero, or below everything
             with precision(64):
                 guess = rough_log(found.abs_upper()) if found.abs_upper() > 0 else None
             missing = wanted - reached if math.isfinite(reached) else 0.5 * goal
@@ -68,7 +70,7 @@ class Question:
         high = sum(t.count * single.ends(t.law)[1] for t in laws) if not self.plain else math.inf
         if float(self.epsilon) > high + 1e-9 * abs(high):
             return infinite
-        return infinite + self._contour(laws, spread, self.epsilon, goal, guess)
+        return infinite + self._contour(laws, spread, infinite, self.epsilon, goal, guess)
 
     def _mirrored(self, laws: list[Term], spread: arb, goal: float, bits: int, guess: float | None) -> arb:
         """E_gamma(P||Q) = 1 - gamma + gamma E_{1/gamma}(Q||P)."""
@@ -79,10 +81,12 @@ class Question:
         high = sum(t.count * single.ends(t.law)[1] for t in swapped) if not self.plain else math.inf
         rest = infinite
         if -float(self.epsilon) <= high + 1e-9 * abs(high):
-            rest = infinite + self._contour(swapped, spread, -self.epsilon, goal, None)
+            rest = infinite + self._contour(swapped, spread, infinite, -self.epsilon, goal, None)
         return 1 - gamma + gamma * rest
 
-    def _contour(self, laws: list[Term], spread: arb, epsilon: Fraction, goal: float, guess: float | None) -> arb:
+    def _contour(
+        self, laws: list[Term], spread: arb, infinite: arb, epsilon: Fraction, goal: float, guess: float | None
+    ) -> arb:
         grids = [grid(step) for step, _ in self.steps]
         lattice = None
         if not self.plain and all(g is not None for g in grids):
@@ -92,7 +96,7 @@ class Question:
                 offset = -offset
             spacing = reduce(_common, (g[1] for g, _ in known))
             lattice = (offset, spacing) if spacing else None
-        return Problem(laws, spread, epsilon, lattice).delta(goal, guess)
+        return Problem(laws, spread, epsilon, infinite, lattice).delta(goal, guess)
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:

@@ -5,7 +5,7 @@ With M(z) = E[e^{zL}; L finite] of the composition, c right of the poles and P =
     h/2pi sum over k of M(z) e^{-eps z}/(z (z+1)) at z = c + ikh  =  sum over k of e^{ckP} g(eps + kP),
 
 g(eps) = delta(eps) less the mass at infinity, in [0, min(1, kappa(d) M(d) e^{-d eps})] for every d > 0, kappa(d) = d^d/(1+d)^{1+d}.
-Between the poles g is delta - 1, in [-min(1, e^eps), 0]. On a lattice of spacing a the sum over one period, with the kernel
+Between the poles g is the same less M(0), in [-min(1, e^eps), 0]. On a lattice of spacing a the sum over one period, with the kernel
 e^{-z l}/(1 - e^{-az}) - e^{eps - (z+1) l}/(1 - e^{-a(z+1)}), l the first lattice point above eps, has the same aliases for
 P = a times the number of points, and nothing is truncated.
 """
@@ -27,10 +27,13 @@ CHUNK = 2000  # nodes at a time
 
 
 class Problem:
-    """A composition at one epsilon: terms, the joint mu^2 of plain Gaussian steps, and a lattice if all losses lie on one."""
+    """A composition at one epsilon: terms, the joint mu^2 of plain Gaussian steps, the mass at infinity, and a lattice
+    (offset, spacing) if all losses lie on one."""
 
-    def __init__(self, terms: list[Term], gaussian: arb, epsilon: Fraction, lattice: tuple[Fraction, Fraction] | None) -> None:
-        self.terms, self.gaussian, self.epsilon, self.lattice = terms, gaussian, epsilon, lattice
+    def __init__(
+        self, terms: list[Term], gaussian: arb, epsilon: Fraction, infinite: arb, lattice: tuple[Fraction, Fraction] | None
+    ) -> None:
+        self.terms, self.gaussian, self.epsilon, self.infinite, self.lattice = terms, gaussian, epsilon, infinite, lattice
         self.sketch = Sketch(terms, float(gaussian))
 
     def delta(self, goal: float, log_delta: float | None) -> arb:
@@ -90,7 +93,7 @@ class Problem:
         c, d, epsilon = exact(at.c), exact(tilt), exact(self.epsilon)
         if at.middle:  # all aliases have the sign of the integral
             excess = _series(c * period) + epsilon.exp() * _series(-(1 + c) * period)
-            return 1 + total + excess.union(arb(0))
+            return 1 - self.infinite + total + excess.union(arb(0))
         excess = _series(-c * period)
         mgf = (self.gaussian * d * (d + 1) / 2).exp()
         for term in self.terms:

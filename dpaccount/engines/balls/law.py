@@ -239,7 +239,7 @@ def _curve(step: CurvePair) -> Law:
             hull.pop()
         hull.append((gamma, d))
     slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(hull, hull[1:], strict=False)] + [arb(0)]
-    atoms = [(g * (b - a), b - a) for (g, _), a, b in zip(hull[1:], slopes, slopes[1:], strict=True) if not b == a]
+    atoms = [(g * (b - a), b - a) for (g, _), a, b in zip(hull[1:], slopes[:-1], slopes[1:], strict=True) if not b == a]
     rest = arb(0) if flat else 1 + slopes[0]  # what only Q shows, where the curve starts flatter than 1 - gamma
     infinite = [(hull[-1][1], arb(0))] if hull[-1][1] != 0 else []
     return Law([*atoms, *infinite, *([(arb(0), rest)] if rest > 0 else [])], [])

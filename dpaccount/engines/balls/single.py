@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from flint import arb
 
 from dpaccount.engines.balls.law import Law
-from dpaccount.engines.balls.numbers import NotHere, exact, precision, rough
+from dpaccount.engines.balls.numbers import exact, precision, rough
 from dpaccount.engines.balls.piece import Piece
 
 
@@ -21,7 +21,8 @@ def delta(law: Law, epsilon: arb, bits: int) -> arb:
         shifts = sorted({*piece.p, *piece.q})
         zero = arb(0)
         gap = {s: piece.p.get(s, zero) - gamma * piece.q.get(s, zero) for s in shifts}
-        total += _sum(piece, gap, bits) if piece.lattice else _integral(piece, gap, bits)
+        if _sign(piece, gap) >= 0:
+            total += _sum(piece, gap, bits) if piece.lattice else _integral(piece, gap, bits)
     return total
 
 
@@ -37,33 +38,24 @@ def _value(piece: Piece, gap: Mapping[int, arb], x: arb) -> arb:
 
 
 def _integral(piece: Piece, gap: Mapping[int, arb], bits: int) -> arb:
-    sign = _sign(piece, gap)
     low, high = piece.low, piece.high
-    if sign < 0:
-        return arb(0)
-    if sign == 0:
+    if _sign(piece, gap) == 0:
         root = _root(piece, gap, bits)
         low, high = (root, high) if piece.rising else (low, root)
     return _positive(sum((a * _moment(piece, s, low, high) for s, a in gap.items()), arb(0)))
 
 
 def _sign(piece: Piece, gap: Mapping[int, arb]) -> int:
-    """1 or -1 if P - e^eps Q keeps this sign, 0 if it changes it inside; the loss is monotone, so the ends decide."""
+    """1 or -1 if P - e^eps Q keeps this sign, 0 if it may change it; the loss is monotone, so the ends decide."""
     signs = []
     for end, outermost in ((piece.low, min), (piece.high, max)):
         value = gap[outermost(gap)] if end is None else _value(piece, gap, end)
-        if not (value > 0 or value < 0):
-            if value == 0:
-                continue
-            raise NotHere("epsilon is at an end of the range of the loss")
-        signs.append(1 if value > 0 else -1)
-    if not signs:
-        return -1
-    return signs[0] if len(set(signs)) == 1 else 0
+        signs.append(1 if value > 0 else -1 if value < 0 else 0)
+    return signs[0] if signs[0] == signs[1] else 0
 
 
 def _root(piece: Piece, gap: Mapping[int, arb], bits: int) -> arb:
-    """A ball in which P - e^eps Q changes its sign."""
+    """A ball in which P - e^eps Q changes its sign, or that reaches to the end where it may."""
     up = 1 if piece.rising else -1
 
     def beyond(x: arb) -> bool:
@@ -86,15 +78,17 @@ def _root(piece: Piece, gap: Mapping[int, arb], bits: int) -> arb:
     low, high = low.mid(), high.mid()
     with precision(bits):
         for _ in range(2 * bits):
-            middle = ((low + high) / 2).mid()
-            if middle == low or middle == high:
-                break
-            value = _value(piece, gap, middle) * up
-            if value > 0:
-                high = middle
-            elif value < 0:
-                low = middle
-            else:
+            width, found = high - low, False
+            for part in (0.5, 0.25, 0.75):  # more than one point, since the root itself decides nothing
+                middle = (low + part * width).mid()
+                value = _value(piece, gap, middle) * up
+                if value > 0 and middle < high:
+                    high, found = middle, True
+                elif value < 0 and middle > low:
+                    low, found = middle, True
+                if found:
+                    break
+            if not found:
                 break
         return low.union(high)
 
