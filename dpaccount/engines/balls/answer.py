@@ -11,7 +11,7 @@ from flint import arb
 from dpaccount.engines.balls import single, sums
 from dpaccount.engines.balls.contour import Problem
 from dpaccount.engines.balls.law import gaussian_law, grid, law
-from dpaccount.engines.balls.numbers import LN2, NotHere, accuracy, exact, precision, rough_log
+from dpaccount.engines.balls.numbers import LN2, NotHere, accuracy, exact, precision, rough, rough_log
 from dpaccount.engines.balls.plan import Term
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Step
@@ -29,6 +29,7 @@ class Question:
         self.plain = [(Fraction(s.noise_multiplier), n) for s, n in plain]
         self.steps: list[tuple[Step, int]] = [(s, n) for s, n in pair.terms if (s, n) not in plain]
         self.count = sum(n for _, n in pair.terms)
+        self._fall = math.nan
 
     def delta(self, digits: float) -> arb:
         """A ball whose width is at most 10^-digits of its lower end; raises `NotHere` if there is none to be had."""
@@ -50,6 +51,16 @@ class Question:
             missing = wanted - reached if math.isfinite(reached) else 0.5 * goal
             goal, bits = goal + min(missing, goal) + 3.0, min(int(1.3 * bits + missing / LN2), MAX_BITS)
         raise NotHere("the digits cancel faster than precision grows")
+
+    def fall(self) -> float:
+        """-d log delta/d eps, an estimate: the contour knows it, formulas are asked a second time."""
+        if math.isnan(self._fall):
+            step = Fraction(1, 2**20)
+            here, there = (Question(self.pair, e).delta(12.0) for e in (self.epsilon, self.epsilon + step))
+            with precision(64):
+                gap = rough_log(here) - rough_log(there)
+            return gap / float(step)
+        return self._fall
 
     def _once(self, goal: float, bits: int, guess: float | None) -> arb:
         laws = [Term(law(step), n) for step, n in self.steps]
@@ -82,7 +93,10 @@ class Question:
         rest = infinite
         if -float(self.epsilon) <= high + 1e-9 * abs(high):
             rest = infinite + self._contour(swapped, spread, infinite, -self.epsilon, goal, None)
-        return 1 - gamma + gamma * rest
+        total = 1 - gamma + gamma * rest
+        inner = 0.0 if math.isnan(self._fall) else self._fall
+        self._fall = rough(gamma * (1 - rest) / total) - inner * rough(gamma * rest / total)
+        return total
 
     def _contour(
         self, laws: list[Term], spread: arb, infinite: arb, epsilon: Fraction, goal: float, guess: float | None
@@ -96,7 +110,10 @@ class Question:
                 offset = -offset
             spacing = reduce(_common, (g[1] for g, _ in known))
             lattice = (offset, spacing) if spacing else None
-        return Problem(laws, spread, epsilon, infinite, lattice).delta(goal, guess)
+        problem = Problem(laws, spread, epsilon, infinite, lattice)
+        found = problem.delta(goal, guess)
+        self._fall = rough(exact(problem.fall) / (found + infinite)) if found + infinite > 0 else math.nan
+        return found
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:

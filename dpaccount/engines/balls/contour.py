@@ -19,7 +19,7 @@ import numpy as np
 from flint import acb, acb_mat, arb
 
 from dpaccount.engines.balls.decay import Decay
-from dpaccount.engines.balls.numbers import NotHere, around, disc, exact, precision, rough_log
+from dpaccount.engines.balls.numbers import NotHere, around, disc, exact, precision, rough
 from dpaccount.engines.balls.plan import Saddle, Sketch, Term
 
 MOST = 40_000_000  # nodes times points of the line
@@ -35,9 +35,13 @@ class Problem:
     ) -> None:
         self.terms, self.gaussian, self.epsilon, self.infinite, self.lattice = terms, gaussian, epsilon, infinite, lattice
         self.sketch = Sketch(terms, float(gaussian))
+        self.fall = math.nan
 
     def delta(self, goal: float, log_delta: float | None) -> arb:
-        """delta less the mass at infinity, with errors of about e^-goal of it; `log_delta` is a better guess than the saddle point's."""
+        """delta less the mass at infinity, with errors of about e^-goal of it; `log_delta` is a better guess than the saddle point's.
+
+        Afterwards `fall` estimates -d delta/d eps.
+        """
         eps = float(self.epsilon)
         at = self.sketch.saddle(eps)
         if log_delta is not None:
@@ -50,13 +54,15 @@ class Problem:
         count = max(math.ceil(reach / step), 2)
         h, c = exact(step), exact(at.c)
         line = self._transform(c, h, count, goal + max(at.log_size - at.log_delta, 0.0))
-        total = arb(0)
+        total, fall = arb(0), arb(0)
         epsilon = exact(self.epsilon)
         for k, value in enumerate(line):
             z = acb(c, h * k)
-            part = (value * (-epsilon * z).exp() / (z * (z + 1))).real
-            total += part / 2 if k == 0 else part
+            part = value * (-epsilon * z).exp() / (z * (z + 1))
+            total += part.real / 2 if k == 0 else part.real
+            fall += c * part.real / 2 if k == 0 else (z * part).real
         total *= h / arb.pi()
+        self.fall = rough(fall * h / arb.pi())
         end = h * count  # beyond it |z (z+1)| >= s^2, and the integral of s^-2 is 1/S
         beyond = self._bound(at, end) * (-epsilon * c).exp() / (arb.pi() * end)
         return self._less_aliases(total + around(beyond), at, 2 * arb.pi() / h, tilt)
@@ -131,12 +137,15 @@ class Problem:
         h = 2 * arb.pi() / (number * a)
         first = exact(offset + spacing * (math.floor((self.epsilon - offset) / spacing) + 1))
         line = self._transform(c, h, number // 2, goal + max(at.log_size - at.log_delta, 0.0))
-        total = arb(0)
+        total, fall = arb(0), arb(0)
         for k, value in enumerate(line):
             z = acb(c, h * k)
-            kernel = (-z * first).exp() / (1 - (-a * z).exp()) - (epsilon - (z + 1) * first).exp() / (1 - (-a * (z + 1)).exp())
-            part = (value * kernel).real
-            total += part if k == 0 or 2 * k == number else 2 * part
+            below = (epsilon - (z + 1) * first).exp() / (1 - (-a * (z + 1)).exp())
+            kernel = (-z * first).exp() / (1 - (-a * z).exp()) - below
+            share = 1 if k == 0 or 2 * k == number else 2
+            total += share * (value * kernel).real
+            fall += share * (value * below).real
+        self.fall = rough(fall / number)
         return self._less_aliases(total / number, at, number * a, tilt)
 
 
@@ -194,7 +203,3 @@ def waves(weights: list[arb], losses: list[arb], h: arb, count: int) -> list[acb
     assert total is not None
     return total.entries()[: count + 1]
 
-
-def log_upper(x: arb) -> float:
-    """log of the upper end."""
-    return rough_log(x.abs_upper())
