@@ -20,7 +20,7 @@ from flint import arb, arb_poly
 from dpaccount.engines.balls.law import Law
 from dpaccount.engines.balls.plan import Term
 
-MOST = 250_000  # products of two terms, weighted by their degrees
+MOST = 120_000  # products of two terms, weighted by their degrees
 
 
 class Wave(NamedTuple):
