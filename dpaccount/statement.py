@@ -39,6 +39,7 @@ ENGINES = {
     "closed": "closed form",
     "line": "contour integral at the saddle point",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
+    "balls": "contour integral in ball arithmetic",
 }
 
 

@@ -10,6 +10,7 @@ from flint import arb
 
 from dpaccount.engines.balls import single, sums
 from dpaccount.engines.balls.contour import Problem
+from dpaccount.engines.balls.jump import split
 from dpaccount.engines.balls.law import gaussian_law, grid, law
 from dpaccount.engines.balls.numbers import LN2, NotHere, accuracy, exact, precision, rough, rough_log
 from dpaccount.engines.balls.plan import Term
@@ -18,6 +19,7 @@ from dpaccount.pair import DominatingPair, Step
 
 TRIES = 6
 MAX_BITS = 6000
+CHEAP = 1_500_000  # nodes times points of a plain contour, beyond which a big jump is looked for
 
 
 class Question:
@@ -30,6 +32,7 @@ class Question:
         self.steps: list[tuple[Step, int]] = [(s, n) for s, n in pair.terms if (s, n) not in plain]
         self.count = sum(n for _, n in pair.terms)
         self._fall = math.nan
+        self._line = self._jumps = False  # whether a contour was needed, and whether a plain one lost its digits
 
     def delta(self, digits: float) -> arb:
         """A ball whose width is at most 10^-digits of its lower end; raises `NotHere` if there is none to be had."""
@@ -44,13 +47,18 @@ class Question:
                 best = found
             if reached >= wanted:
                 return best
-            if not found > 0 and found.abs_upper() < arb(2) ** (-bits // 2):
+            self._jumps = self._jumps or reached < 0.1 * wanted
+            if not self._line and not found > 0 and found.abs_upper() < arb(2) ** (-bits // 2):
                 return found.max(arb(0))  # zero, or below everything
             with precision(64):
                 guess = rough_log(found.abs_upper()) if found.abs_upper() > 0 else None
-            missing = wanted - reached if math.isfinite(reached) else 0.5 * goal
+            missing = wanted - reached if math.isfinite(reached) else goal
             goal, bits = goal + min(missing, goal) + 3.0, min(int(1.3 * bits + missing / LN2), MAX_BITS)
         raise NotHere("the digits cancel faster than precision grows")
+
+    def infinite(self) -> arb:
+        """The probability of an infinite loss, at the precision in force."""
+        return _infinite([Term(law(step), n) for step, n in self.steps])
 
     def fall(self) -> float:
         """-d log delta/d eps, an estimate: the contour knows it, formulas are asked a second time."""
@@ -64,7 +72,7 @@ class Question:
 
     def _once(self, goal: float, bits: int, guess: float | None) -> arb:
         laws = [Term(law(step), n) for step, n in self.steps]
-        infinite = 1 - reduce(lambda a, t: a * (1 - t.law.p_only) ** t.count, laws, arb(1))
+        infinite = _infinite(laws)
         if any(not t.law.finite and not t.law.pieces for t in laws):
             return infinite
         spread = sum((n / exact(sigma) ** 2 for sigma, n in self.plain), arb(0))
@@ -87,7 +95,7 @@ class Question:
         """E_gamma(P||Q) = 1 - gamma + gamma E_{1/gamma}(Q||P)."""
         zero, one = arb(0), arb(1)
         swapped = [Term(t.law.mixed(zero, one, one, zero, keeps=False), t.count) for t in laws]
-        infinite = 1 - reduce(lambda a, t: a * (1 - t.law.p_only) ** t.count, swapped, arb(1))
+        infinite = _infinite(swapped)
         gamma = exact(self.epsilon).exp()
         high = sum(t.count * single.ends(t.law)[1] for t in swapped) if not self.plain else math.inf
         rest = infinite
@@ -111,9 +119,32 @@ class Question:
             spacing = reduce(_common, (g[1] for g, _ in known))
             lattice = (offset, spacing) if spacing else None
         problem = Problem(laws, spread, epsilon, infinite, lattice)
-        found = problem.delta(goal, guess)
+        self._line = True
+        if lattice is not None:
+            found = problem.delta(goal, guess)
+        else:
+            found, problem = self._split(problem, goal, guess)
         self._fall = rough(exact(problem.fall) / (found + infinite)) if found + infinite > 0 else math.nan
         return found
+
+
+    def _split(self, problem: Problem, goal: float, guess: float | None) -> tuple[arb, Problem]:
+        """By a plain contour if that is cheap, else with one big jump split off."""
+        if not self._jumps:
+            try:
+                return problem.delta(goal, guess, most=CHEAP), problem
+            except NotHere:
+                pass
+        try:
+            found = split(problem.terms, problem.gaussian, exact(problem.epsilon), goal + 3.0)
+            body = Problem(found.terms, problem.gaussian, problem.epsilon, found.missing, None)
+            return found.jump + body.delta(goal, guess, rough_log(found.jump)), body
+        except NotHere:
+            return problem.delta(goal, guess), problem
+
+
+def _infinite(laws: list[Term]) -> arb:
+    return 1 - reduce(lambda a, t: a * (1 - t.law.p_only) ** t.count, laws, arb(1))
 
 
 def _common(a: Fraction, b: Fraction) -> Fraction:

@@ -37,8 +37,10 @@ class Problem:
         self.sketch = Sketch(terms, float(gaussian))
         self.fall = math.nan
 
-    def delta(self, goal: float, log_delta: float | None) -> arb:
+    def delta(self, goal: float, log_delta: float | None, floor: float = -math.inf, most: int = MOST) -> arb:
         """delta less the mass at infinity, with errors of about e^-goal of it; `log_delta` is a better guess than the saddle point's.
+
+        Errors need not be smaller than e^-goal of e^floor. `most` is how many nodes times points may be spent.
 
         Afterwards `fall` estimates -d delta/d eps.
         """
@@ -46,6 +48,7 @@ class Problem:
         at = self.sketch.saddle(eps)
         if log_delta is not None:
             at = at._replace(log_delta=log_delta)
+        at, self._most = at._replace(log_delta=max(at.log_delta, floor)), most
         period, tilt = self.sketch.period(at, eps, goal)
         if self.lattice is not None:
             return self._over_a_period(at, period, tilt, goal)
@@ -92,7 +95,7 @@ class Problem:
         c = exact(at.c)
         total = (self.gaussian * (c * (c + 1) - s * s) / 2).exp()
         for term, decay in zip(self.terms, self._decays, strict=True):
-            total *= (decay.bound(s) * _upper_mgf(term, at.c)) ** term.count
+            total *= (decay.bound(s) * upper_mgf(term, at.c)) ** term.count
         return total.abs_upper()
 
     def _less_aliases(self, total: arb, at: Saddle, period: arb, tilt: float) -> arb:
@@ -103,7 +106,7 @@ class Problem:
         excess = _series(-c * period)
         mgf = (self.gaussian * d * (d + 1) / 2).exp()
         for term in self.terms:
-            mgf *= _upper_mgf(term, tilt) ** term.count
+            mgf *= upper_mgf(term, tilt) ** term.count
         kappa = (d * d.log() - (1 + d) * (1 + d).log()).exp()
         excess += kappa * mgf * (-d * epsilon).exp() * _series(-(d - c) * period)
         return total - excess.union(arb(0))
@@ -120,7 +123,7 @@ class Problem:
             found.append((self.gaussian * z * (z + 1) / 2).exp())
         for term in self.terms:
             weights, losses, error = _nodes(term, tilt, rate, goal + math.log(term.count))
-            if len(weights) * count > MOST:
+            if len(weights) * count > self._most:
                 raise NotHere("too many points of the line: too few steps, or a lattice too fine")
             slip = disc(error)
             values = waves(weights, losses, h, count)
@@ -165,7 +168,7 @@ def _nodes(term: Term, c: float, rate: float, goal: float) -> tuple[list[arb], l
     return weights, losses, error.abs_upper()
 
 
-def _upper_mgf(term: Term, c: float) -> arb:
+def upper_mgf(term: Term, c: float) -> arb:
     weights, _, error = _nodes(term, c, 0.0, 25.0 + math.log(term.count))
     return (sum(weights, arb(0)) + error).abs_upper()
 

@@ -12,6 +12,7 @@ On the axis (log f)' = m(x)/t - x/v with m = (1+c) m_P - c m_Q, where the mean s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -288,7 +289,7 @@ class Piece:
                 log_f, loss = self.node(middle + half * x, tilt)
                 weights.append(log_f.exp() * half * w)
                 losses.append(loss)
-            error += scale * (self.node(middle, tilt)[0] + self._rise(middle, along, tilt)).exp()
+            error += scale * self._crest(middle, along, tilt).exp()
         if self.low is not None and start is not self.low:
             error += self.beyond(start, tilt, right=False)
         elif self.low is None:
@@ -309,17 +310,27 @@ class Piece:
             low, high = low - right / self.variance, high - left / self.variance
         return low, high
 
-    def _rise(self, middle: arb, along: arb, c: arb) -> arb:
-        """How far log f can rise above its value in the middle within `along` of it."""
-        low, high = self.slopes(middle - along, middle + along, c)
-        return along * high.max(-low).max(arb(0))
+    def _crest(self, middle: arb, along: arb, c: arb) -> arb:
+        """Upper bound on log f within `along` of a point: its slopes lie between known values on every short stretch."""
+        parts = 8
+        points = [middle + along * (exact(2 * i) / parts - 1) for i in range(parts + 1)]
+        found = None
+        for left, right in itertools.pairwise(points):
+            low, high = self.slopes(left, right, c)
+            # from either end, and no higher than where the two lines meet
+            ends = self.node(left, c)[0], self.node(right, c)[0]
+            step = right - left
+            top = (ends[0] + step * high.max(arb(0))).min(ends[1] + step * (-low).max(arb(0)))
+            found = top if found is None else found.max(top)
+        assert found is not None
+        return found
 
     def _plan(self, c: float, rate: float, goal: float, low: float, high: float) -> tuple[int, int, float]:
         """(panels, nodes a panel, rho) of about the least total, in doubles."""
-        x = np.linspace(low, high, 64)
+        x = np.linspace(low, high, 801)
         log_p, loss = self.sketch(x)
         log_f = log_p + c * loss
-        steep = float(np.abs(np.diff(log_f)).max() / (x[1] - x[0]))
+        log_width = math.log(max(float(np.exp(log_f - log_f.max()).sum()) * float(x[1] - x[0]), 1e-300))
         best: tuple[float, int, int, float] = (math.inf, 0, 0, 0.0)
         for count in sorted({max(int(1.35**k), 1) for k in range(30)}):
             half = (high - low) / (2 * count)
@@ -328,20 +339,12 @@ class Piece:
                 if off >= 0.95 * self.reach:
                     break
                 grown = rough(self.growth(exact(off), exact(c), exact(rate)))
-                local = min(steep, _steep(log_f, x, along)) * along
-                order = math.ceil((goal + grown + local + 4.0) / (2 * math.log(rho)))
+                order = math.ceil((goal + grown + 4.0 + math.log(half * count) - log_width) / (2 * math.log(rho)))
                 if order <= 160 and order * count < best[0]:
                     best = (order * count, count, order, rho)
         if not best[1]:
             raise NotHere("no panels serve the outcomes")
         return best[1], max(best[2], 4), best[3]
-
-
-def _steep(log_f: Array, x: Array, along: float) -> float:
-    """The largest slope where f matters."""
-    slope = np.abs(np.diff(log_f)) / (x[1] - x[0])
-    near = (log_f[1:] > log_f.max() - 60.0) | (log_f[:-1] > log_f.max() - 60.0)
-    return float(slope[near].max()) + along if near.any() else math.inf
 
 
 def _log_sum(side: Mapping[int, arb], waves: Mapping[int, arb], turn: arb) -> arb:

@@ -33,21 +33,21 @@ class Saddle(NamedTuple):
 
 
 class Sketch:
-    """K and its derivatives in doubles, at tilts from -1 to the largest one asked for so far."""
+    """K and its derivatives in doubles, at the tilts asked for so far."""
 
     def __init__(self, terms: list[Term], gaussian: float) -> None:
-        self.terms, self.gaussian, self.high = terms, gaussian, -1.0
+        self.terms, self.gaussian, self.low, self.high = terms, gaussian, -1.0, -1.0
         self.rules: list[tuple[Array, Array, int]] = []
 
     def _reach(self, tilt: float) -> None:
-        if tilt <= self.high:
+        if self.rules and self.low <= tilt <= self.high:
             return
-        self.high = max(2.0 * tilt, 4.0)
+        self.low, self.high = min(self.low, 2.0 * tilt + 1.0), max(self.high, 2.0 * tilt, 4.0)
         self.rules = []
         for term in self.terms:
             atoms = term.law.finite
             rows = [(np.array([rough_log(p / q) for p, q in atoms]), np.array([rough_log(p) for p, _ in atoms]))] if atoms else []
-            rows += [piece.rough_nodes(-1.0, self.high) for piece in term.law.pieces]
+            rows += [piece.rough_nodes(self.low, self.high) for piece in term.law.pieces]
             loss, log_p = (np.concatenate([row[i] for row in rows]) for i in (0, 1))
             self.rules.append((loss, log_p, term.count))
 

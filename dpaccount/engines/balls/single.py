@@ -42,7 +42,7 @@ def _integral(piece: Piece, gap: Mapping[int, arb], bits: int) -> arb:
     if _sign(piece, gap) == 0:
         root = _root(piece, gap, bits)
         low, high = (root, high) if piece.rising else (low, root)
-    return _positive(sum((a * _moment(piece, s, low, high) for s, a in gap.items()), arb(0)))
+    return _positive(sum((a * moment(piece, s, low, high) for s, a in gap.items()), arb(0)))
 
 
 def _sign(piece: Piece, gap: Mapping[int, arb]) -> int:
@@ -93,7 +93,7 @@ def _root(piece: Piece, gap: Mapping[int, arb], bits: int) -> arb:
         return low.union(high)
 
 
-def _moment(piece: Piece, s: int, low: arb | None, high: arb | None) -> arb:
+def moment(piece: Piece, s: int, low: arb | None, high: arb | None) -> arb:
     """The integral of w e^{s x/scale} between two ends."""
     if piece.variance is None:
         assert low is not None
