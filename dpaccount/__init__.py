@@ -3,6 +3,7 @@
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.bestof import BestOf
 from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.certified import Enclosure, certified_delta, certified_epsilon
 from dpaccount.citations import citations
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.renyi import RenyiCurve
@@ -35,6 +36,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "DominatingPair",
+    "Enclosure",
     "ExponentialMechanism",
     "FinitePair",
     "FixedSizeSampled",
@@ -55,6 +57,8 @@ __all__ = [
     "UnreachableTarget",
     "UnsupportedAdjacency",
     "calibrate",
+    "certified_delta",
+    "certified_epsilon",
     "citations",
     "from_json",
     "select",

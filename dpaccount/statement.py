@@ -42,6 +42,7 @@ ENGINES = {
     "line": "contour integral at the saddle point",
     "circle": "contour integral over one period of a lattice",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
+    "balls": "contour integral in ball arithmetic",
 }
 
 

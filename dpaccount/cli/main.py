@@ -36,7 +36,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, TypeError, NumericalFailure) as error:
+        except (ValueError, TypeError, NumericalFailure, ImportError) as error:
             if not _is_ours(error):
                 raise
             raise click.ClickException(translated(error, ctx.invoked_subcommand or "")) from error

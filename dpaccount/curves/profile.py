@@ -32,8 +32,9 @@ class PrivacyProfile:
         What is known about the mechanism, e.g. ``1000 * PoissonSampled(Gaussian(1.0), 0.01)``.
     adjacency : {"add-or-remove", "replace-one", "zero-out", "as-written"}
         The relation on data sets. ``as-written`` takes the ordered pair of the expression itself.
-    method : {"auto", "closed", "line", "circle", "lattice"}
-        The engine; see `select`. ``lattice`` gives a certified bracket for every pair.
+    method : {"auto", "closed", "line", "circle", "lattice", "balls"}
+        The engine; see `select`. ``lattice`` gives a certified bracket for every pair, ``balls`` one of a double's width by
+        ball arithmetic where it has a proof (extra ``dpaccount[certify]``).
     conversion : {"improved", "mironov", "optimal"}
         How Renyi bounds become (eps, delta).
 

@@ -13,14 +13,12 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import circle, closed, lattice, line
+from dpaccount.engines import balls, circle, closed, lattice, line
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "circle", "lattice")
-
-
+METHODS = ("auto", "closed", "line", "circle", "lattice", "balls")
 MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 
 
@@ -75,6 +73,8 @@ def log_delta(
 
     With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
     """
+    if method == "balls":
+        return balls.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
