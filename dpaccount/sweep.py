@@ -104,12 +104,12 @@ def sweep(
     >>> from dpaccount import dp_sgd, sweep
     >>> sweep(dp_sgd, {"noise_multiplier": [0.8, 1.0], "steps": [100, 1000], "sampling_probability": 0.01}, delta=1e-5)
     Sweep of epsilon: noise_multiplier (2) x steps (2); sampling_probability = 0.01, delta = 1e-05; add-or-remove; all certified
-    noise_multiplier  steps = 100    steps = 1000
-    0.8               1.13453848467  2.71890297461
-    1.0               0.69494388417  1.82823666651
+    noise_multiplier  steps = 100...steps = 1000
+    0.8               1.510837... 3.141014...
+    1                 0.718035... 1.828236...
     >>> noise = sweep(dp_sgd, {"sampling_probability": [0.01], "steps": [1000]}, find="noise_multiplier", epsilon=[1, 2], delta=1e-5)
     >>> noise.value.round(4).tolist()
-    [[[1.4147, 0.9592]]]
+    [[[1.4146, 0.9591]]]
     """
     question = {
         "epsilon": epsilon, "delta": delta, "false_positive_rate": false_positive_rate, "false_negative_rate": false_negative_rate,

@@ -110,7 +110,8 @@ def test_every_quantity_is_the_profiles(question, ask):
         for j, x in enumerate(points):
             one = ask(PrivacyProfile(Laplace(s)), x)
             index = (i, j) if points != [None] else (i,)
-            assert (found.lower[index], found.upper[index], found.value[index]) == pytest.approx((one.lower, one.upper, float(one)), rel=1e-9)
+            numbers = (found.lower[index], found.upper[index], found.value[index])
+            assert numbers == pytest.approx((one.lower, one.upper, float(one)), rel=1e-9)
             assert float(found[index]) == found.value[index]
             assert (found[index].method, found[index].safe) == (one.method, one.safe)
 
@@ -165,12 +166,12 @@ def test_points_that_differ_in_status_each_keep_their_own():
 
 @needs_joblib
 def test_neither_processes_nor_batches_show_in_the_answers(monkeypatch):
-    grid = GRID | {"noise_multiplier": [0.0, 0.8, -1.0, 1.0], "steps": (10, 1000)}
+    grid = GRID | {"noise_multiplier": [0.0, 0.8, -1.0, 1.0]}
     alone = sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=1)
     assert same(alone, sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=2))
     monkeypatch.setattr(_parallel, "LARGEST", 1)
     assert same(alone, sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=2))
-    turned = sweep(dp_sgd, {"steps": (1000, 10), "noise_multiplier": [1.0, 0.8], "sampling_probability": 0.01}, delta=[1e-5, 1e-6])
+    turned = sweep(dp_sgd, {"steps": (1000, 100), "noise_multiplier": [1.0, 0.8], "sampling_probability": 0.01}, delta=[1e-5, 1e-6])
     assert (turned.upper.transpose(1, 0, 2)[::-1, ::-1, ::-1] == alone.upper[[1, 3]]).all()
 
 
