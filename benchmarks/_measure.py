@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable
@@ -48,6 +49,7 @@ def machine() -> dict[str, str]:
 def write(name: str, content: dict[str, Any]) -> None:
     """``benchmarks/<name>.json``; infinities and NaN are null."""
     text = json.dumps(_plain(machine() | content), indent=1, allow_nan=False)
+    text = re.sub(r"\[\s+([^][{}]*?)\s+\]", lambda row: "[" + re.sub(r",\s+", ", ", row[1]) + "]", text)  # a row is one line
     FOLDER.joinpath(f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
