@@ -20,7 +20,7 @@ TAIL = (
 WORK = {
     "import": "",
     "delta, three runs": "[run(s, q, t).delta(e) for s, q, t, e in ((1, .01, 1000, 1), (.5, 1e-4, 10**6, 3), (2, .001, 10**5, .5))]",
-    "delta at 10^9 steps": "run(2.0, 10 / 10**4.5, 10**9).delta(1.0)",
+    "delta at 10^9 steps": "run(2.0, 2 / 10**4.5, 10**9).delta(4.0)",
     "epsilon": "run(1, .01, 1000).epsilon(delta=[1e-3, 1e-5, 1e-8])",
     "trade-off function, 100 points": "run(1, .01, 1000).trade_off([i / 100 for i in range(100)])",
     "lattice": "[PrivacyProfile(t * PoissonSampled(Gaussian(s), q), method='lattice').delta(e) for s, q, t, e in "
