@@ -34,7 +34,8 @@ def draw(numbers: dict[str, Any]) -> Figure:
     for axes, (title, points) in zip(panels, numbers["runs"].items(), strict=True):
         for who, (color, marker) in LOOKS.items():
             known = sorted((taken, excess) for taken, excess in points.get(who, ()) if excess > 0)
-            axes.plot(*zip(*known, strict=True), marker=marker, color=color, markersize=7, linewidth=1.4, label=who) if known else None
+            taken, excess = zip(*known, strict=True) if known else ((), ())
+            axes.plot(taken, excess, marker=marker, color=color, markersize=7, linewidth=1.4, label=who)
         axes.set(xscale="log", yscale="log", xlim=(1e-3, 1e2), ylim=(1e-13, 30.0), xlabel="seconds")
         axes.set_title(title, loc="left")
     panels[0].set_ylabel(r"upper bound of $\delta$ above the truth, relative")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def data(*, quick: bool = False) -> dict[str, Any]:
     width = np.array([np.inf if r["log_width"] is None else r["log_width"] for r in rows])
     taken = np.array([r["seconds"] for r in rows])
     groups = {}
-    for high, low in zip(EDGES, EDGES[1:], strict=False):
+    for high, low in itertools.pairwise(EDGES):
         inside = ~lost & (log10 <= high) & ((log10 > low) if low > -np.inf else (log10 > -np.inf))
         name = f"$\\delta\\geq 10^{{{low:.0f}}}$" if low > -np.inf else "below"
         groups[name] = {"width": np.sort(width[inside]), "seconds": np.sort(taken[inside])}
@@ -41,7 +42,8 @@ def draw(numbers: dict[str, Any]) -> Figure:
             share = np.arange(1, len(values) + 1) / max(len(values), 1)
             style = {"color": color, "linestyle": line, "label": f"{name}  ({len(values)})"}
             axes.step(np.r_[least, values], np.r_[0.0, share], where="post", **style)
-    left.set(xscale="log", xlim=(1e-13, 1e3), ylim=(0.0, 1.02), xlabel=r"$\log(\mathrm{upper}/\mathrm{lower})$ of $\delta$", ylabel="share of cases")
+    left.set(xscale="log", xlim=(1e-13, 1e3), ylim=(0.0, 1.02), xlabel=r"$\log(\mathrm{upper}/\mathrm{lower})$ of $\delta$")
+    left.set_ylabel("share of cases")
     right.set(xscale="log", xlim=(1e-4, 6.0), xlabel="seconds, one direction", ylabel="share of cases")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
