@@ -1,4 +1,4 @@
-"""Claim: delta, epsilon and a calibrated noise multiplier take milliseconds, at most a fiftieth of a grid accountant's time."""
+"""Claim: delta, epsilon and a calibrated noise multiplier take milliseconds, at most a fiftieth of what dp-accounting takes."""
 
 from __future__ import annotations
 
