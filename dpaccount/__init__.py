@@ -9,6 +9,7 @@ from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import select
+from dpaccount.grid import Sweep
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
@@ -24,6 +25,7 @@ from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.sampling.schedule import NoiseSchedule
 from dpaccount.serial import from_json, to_json
+from dpaccount.sweep import dp_sgd, sweep
 from dpaccount.training import PrivacyWarning, TrainingRun
 
 __all__ = [
@@ -52,6 +54,7 @@ __all__ = [
     "RenyiBound",
     "RenyiCurve",
     "Status",
+    "Sweep",
     "TradeOffFunction",
     "TrainingRun",
     "UnreachableTarget",
@@ -60,7 +63,9 @@ __all__ = [
     "certified_delta",
     "certified_epsilon",
     "citations",
+    "dp_sgd",
     "from_json",
     "select",
+    "sweep",
     "to_json",
 ]

@@ -18,6 +18,7 @@ from dpaccount.cli.epsilon import epsilon_command
 from dpaccount.cli.errors import translated
 from dpaccount.cli.explain import explain_command
 from dpaccount.cli.statement import statement_command
+from dpaccount.cli.sweep import sweep_command
 from dpaccount.results import NumericalFailure
 from dpaccount.statement import version
 
@@ -60,6 +61,7 @@ def cli() -> None:
 
 for _command in (
     epsilon_command, delta_command, calibrate_command, curve_command, convert_command, explain_command, statement_command,
+    sweep_command,
 ):
     cli.add_command(_command)
 
