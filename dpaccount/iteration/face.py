@@ -137,7 +137,7 @@ class LastIterate(ABC):
         self._check_method("epsilon", method)
         _check.choice(owner, "conversion", conversion, CONVERSIONS)
         goals, place = np.broadcast_arrays(goals, place)
-        found = self._root(np.ascontiguousarray(goals), np.ascontiguousarray(place), method, conversion)
+        found = self._root(goals.copy(), place.copy(), method, conversion)
         names = self._winners(np.where(np.isfinite(found), found, 0.0), place, method, conversion)[1]
         status = Status.OK
         if np.isinf(found).any():
@@ -213,7 +213,7 @@ class LastIterate(ABC):
         for _ in range(1100):
             if not ((high - low > 2e-15 * high) & ~exact).any():
                 break
-            middle = np.where(low > 0.0, (low + high) / 2, np.where(high > 1e-3, high / 2, high * high))
+            middle = np.where(low > 0.0, (low + high) / 2, np.where(high > 1e-3, high / 2, np.minimum(high, 1e-3) ** 2))
             good = met(middle)
             high, low = np.where(good & ~exact, middle, high), np.where(good | exact, low, middle)
         missed = ~done & ~met(high)

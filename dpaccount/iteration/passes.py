@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.iteration.composed import ComposedCurve, composed_curve
 from dpaccount.iteration.face import Curve, LastIterate, OnePass, Theorem
 from dpaccount.iteration.kernels import log_overlap, overlap_error
 from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
-from dpaccount.mechanisms.laplace import Laplace
 
 Array = npt.NDArray[np.float64]
 GRID = 160  # points of intermediate curves
+POINTS, MAX_POINTS = 1000, 2**20  # of a pass's own curve when passes are composed, and of all of them
 
 
 @final
@@ -144,46 +146,44 @@ class SeveralPasses(LastIterate):
     # every pass released
 
     def _composed(self, method: str, epsilon: Array, index: Array) -> Curve:
-        k = self.passes
-        if method == "released" and self.run.noise == "gaussian":
-            mu = self.run.sensitivity * np.sqrt(k)
-            value = np.broadcast_to(log_overlap("gaussian", epsilon, mu), np.broadcast_shapes(epsilon.shape, index.shape))
-            return Curve(value, np.broadcast_to(overlap_error("gaussian", epsilon, mu, value), value.shape))
         shape = np.broadcast_shapes(epsilon.shape, index.shape)
+        if method == "released" and self.run.noise == "gaussian":
+            mu = self.run.sensitivity * math.sqrt(self.passes)
+            value = np.broadcast_to(log_overlap("gaussian", epsilon, mu), shape)
+            return Curve(value, overlap_error("gaussian", epsilon, mu, value))
         e, place = np.broadcast_to(epsilon, shape), np.broadcast_to(index, shape)
         value = np.empty(shape)
-        for at in np.unique(place):
-            profile = self._profiles(method, float(at))
-            here = place == at
-            value[here] = [profile.log_delta(epsilon=float(x)).upper for x in e[here]]
+        for after in np.unique(self.records - place):
+            here = place == self.records - after
+            ends = (0.0, 0.0) if method == "released" else (self.records - 1.0, float(after))
+            with np.errstate(divide="ignore"):
+                value[here] = np.log(self._released(*ends)(e[here]))
         return Curve(value, np.zeros(shape))
 
     @cached_property
-    def _profiles(self) -> Any:
-        """Profiles by method and record, the last few kept."""
+    def _released(self) -> Callable[[float, float], ComposedCurve]:
+        """The composed curve by the steps after all uses but the last, and after the last; the latest are kept."""
 
         @lru_cache(maxsize=64)
-        def made(method: str, index: float) -> PrivacyProfile:
-            if method == "released":
-                return PrivacyProfile(self.passes * Laplace(1.0 / self.run.sensitivity))
-            last = self._pair(self.records - index)
-            pair = last if self.passes == 1 else last + (self.passes - 1) * self._pair(self.records - 1.0)
-            return PrivacyProfile(pair, method="lattice")
+        def made(between: float, after: float) -> ComposedCurve:
+            top = float(np.max(self.run.limit(np.array([1.0, self.records]))))
+            if top == math.inf:
+                s = self.run.sensitivity
+                top = s * s / 2 + 9.0 * s  # delta is below 1e-18 there
+            step = max(top, 1e-12) / max(min(POINTS, MAX_POINTS // self.passes), 8)
+            parts = [(self._pair(after, step, top), 1)]
+            return composed_curve([*parts, (self._pair(between, step, top), self.passes - 1)] if self.passes > 1 else parts, step)
 
         return made
 
-    def _pair(self, after: float) -> CurvePair:
-        """A pair above the curve a b^after, as a table in epsilon."""
-        top = float(self.run.limit(np.array(self.records - after)))
-        if top == np.inf:
-            s = self.run.sensitivity
-            top = s * s / 2 + 12.0 * s
-        grid = np.linspace(0.0, max(top, 1e-12), 400)
+    def _pair(self, after: float, step: float, top: float) -> CurvePair:
+        """A pair above the curve a b^after, with losses on the lattice of a step."""
+        grid = step * np.arange(math.ceil(top / step) + 1)
         own, later = self.run.log_factors(grid)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", under="ignore"):
             rest = after * (later.value + later.error) if after else 0.0
-        log_delta = np.minimum(own.value + own.error + rest + 1e-14, 0.0)
-        return CurvePair(tuple(grid), tuple(np.where(log_delta > -np.inf, np.maximum(np.exp(log_delta), 1e-300), 0.0)))
+            delta = np.exp(np.minimum(own.value + own.error + rest + 1e-14, 0.0))
+        return CurvePair(tuple(grid), tuple(np.where(own.value + rest > -np.inf, np.maximum(delta, 1e-300), 0.0)))
 
 
 _STATED = {

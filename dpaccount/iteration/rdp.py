@@ -66,7 +66,7 @@ def _improved(r: Array, e: Array) -> Array:
         slope = r * (2 * b + 1) - e - np.log1p(1 / b)
         step = slope / (2 * r * b + 1 / (1 + b))
         t = np.clip(t - np.clip(step, -3.0, 3.0), -700.0, 700.0)
-        if float(np.nanmax(np.abs(step), initial=0.0)) < 1e-9:
+        if not np.any(np.abs(step) >= 1e-9):
             break
     b = np.exp(t)
     return np.asarray(b * (r * (1 + b) - e) - np.log1p(b) - b * np.log1p(1 / b))

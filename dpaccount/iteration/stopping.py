@@ -130,10 +130,10 @@ class RandomStopping(LastIterate):
                 value[here], error[here] = -np.inf, 0.0
                 continue
             with np.errstate(under="ignore", divide="ignore"):
-                total = top + np.log(np.cumsum(np.exp(curve.value - top))) - math.log(n)
-            off = np.maximum.accumulate(curve.error) + ULP * (8.0 + abs(top) + np.arange(1.0, backwards.size + 1))
+                total, most = (np.log(np.cumsum(np.exp(v - top))) for v in (curve.value, curve.value + curve.error))
             at = (n - place[here]).astype(int)
-            value[here], error[here] = total[at], off[at]
+            value[here] = top + total[at] - math.log(n)
+            error[here] = (most - total)[at] + ULP * (8.0 + abs(top) + at)
         return Curve(value, error)
 
 
