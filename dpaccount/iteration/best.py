@@ -1,10 +1,10 @@
 """The best of several valid bounds on one privacy curve: their pointwise minimum, made a privacy curve again.
 
-Write h(gamma) = E_gamma(P||Q). It is convex and falls with a slope in [-1, 0], h(0) = 1, and h(1/gamma) = 1 - 1/gamma + h'(gamma)/gamma with
-h' of the swapped pair. If every bound holds for both orders, so does their minimum m, and its mirror image bounds h on gamma < 1;
-then h, being convex, lies below the lower convex hull of m over all gamma > 0 and of the point (0, 1): the hull is a bound, the largest
-that is itself a privacy curve. Between two points of a curve that bounds h the chord bounds h as well, so no rounding and no coarse table
-can make the hull invalid: it only makes it larger.
+Write h(gamma) = E_gamma(P||Q). It is convex and falls with a slope in [-1, 0], h(0) = 1, and h(1/gamma) is
+1 - 1/gamma + h'(gamma)/gamma with h' of the swapped pair. If every bound holds for both orders, so does their minimum m, and its
+mirror image bounds h on gamma < 1; then h, being convex, lies below the lower convex hull of m over all gamma > 0 and of the
+point (0, 1): the hull is a bound, the largest that is itself a privacy curve. Between two points of a curve that bounds h the
+chord bounds h as well, so no rounding and no coarse table can make the hull invalid: it only makes it larger.
 """
 
 from __future__ import annotations
@@ -194,10 +194,10 @@ def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = Fals
     >>> from dpaccount._log import gaussian_log_delta
     >>> from dpaccount.iteration.best import pointwise_minimum
     >>> both = pointwise_minimum({
-    ...     "wide": lambda e: gaussian_log_delta(e, 1.0), "product": lambda e: gaussian_log_delta(e, 2.0) + gaussian_log_delta(e, 1.5)
+    ...     "one": lambda e: gaussian_log_delta(e, 1.0), "product": lambda e: gaussian_log_delta(e, 2.0) + gaussian_log_delta(e, 1.5)
     ... })
-    >>> both.winner([0.1, 1.5, 8.0]).tolist()
-    ['wide', 'wide', 'wide']
+    >>> both.winner([0.01, 0.15, 1.5]).tolist()
+    ['product', 'product / one', 'one']
     """
     owner = "pointwise_minimum"
     if not isinstance(candidates, Mapping) or not candidates:

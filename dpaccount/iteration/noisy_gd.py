@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -18,12 +19,14 @@ from dpaccount.iteration.best import BestCurve, pointwise_minimum
 from dpaccount.iteration.periodic import Uses, attained_mu, shifted_mu
 from dpaccount.iteration.shifted import RANGE, Schedule, gap_of, gdp_pair
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.results import Bounds
+from dpaccount.mechanisms.pure import PureDP
+from dpaccount.results import Bounds, Status
 
 Array = npt.NDArray[np.float64]
 OWNER = "NoisyGD"
 HIDDEN = "holds only if the last iterate is all that anyone ever sees"
-SOLVED = 10**6  # expanding runs are solved step by step, up to this many steps before the end
+ENDLESS = "infinitely many steps cost infinitely much unless steps contract or the set is bounded"
+SOLVED = 10**5  # expanding runs are solved step by step, up to this many steps before the end
 SHIFTED, CONTRACTION, MIXED, COMPOSITION = "shifted", "contraction", "shifted, then contraction", "composition"
 THEOREMS = {
     SHIFTED: "BSA24: shifted interpolation, the best shifts and the best restart at the diameter",
@@ -38,19 +41,20 @@ THEOREMS = {
 class NoisyGD:
     """``x_t = Proj_K(x_{t-1} - eta (mean of grad f_i(x_{t-1}) over the batch of step t + N(0, sigma^2 I)))``; only x_T is released.
 
-    Step t uses batch ``(t - 1) mod batches + 1`` of a fixed partition into equal batches; with one batch every step uses every record.
+    f_i(x) = l(x; record i) + r(x), r a regulariser that knows no record, or 0. Step t uses batch ``(t - 1) mod batches + 1`` of
+    a fixed partition into equal batches; with one batch every step uses every record.
 
     Parameters
     ----------
     num_records : int
         n >= 1, public and fixed: means divide by it (by n/batches), also where a record was removed.
     lipschitz : float
-        L >= 0: the part of a loss that depends on its record has gradients of norm at most L. A regulariser that all records
-        share does not count. Clipping gradients to L does not give this: clipped steps need not be gradient steps of convex losses.
+        L >= 0: l has gradients of norm at most L; r does not count. Clipping gradients to L does not give this: clipped steps
+        need not be gradient steps of convex losses.
     smoothness : float
         beta >= 0: every f_i has a beta-Lipschitz gradient.
     strong_convexity : float
-        rho in [-beta, beta]: f_i - rho |x|^2/2 is convex, also without its record. 0 is convex, below 0 is not convex.
+        rho in [-beta, beta]: f_i - rho |x|^2/2 is convex. 0 is convex, below 0 need not be.
     step_size : float
         eta > 0.
     noise_scale : float
@@ -62,7 +66,7 @@ class NoisyGD:
     batches : int
         A divisor of n; n/batches records in each.
     adjacency : {"add-or-remove", "zero-out", "replace-one"}
-        The record's term leaves the mean, whose n stays (sensitivity L/batch size), or is exchanged (2L/batch size).
+        The record's l leaves the mean, whose n stays (sensitivity L/batch size), or is exchanged (2L/batch size).
 
     Guarantee
     ---------
@@ -99,7 +103,9 @@ class NoisyGD:
     adjacency: str = Adjacency.ADD_OR_REMOVE
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
         put("num_records", _check.count(OWNER, "num_records", self.num_records))
         put("batches", _check.count(OWNER, "batches", self.batches))
         if self.num_records % self.batches:
@@ -171,7 +177,7 @@ class NoisyGD:
 
     def composed_mu(self, batch: int | None = None) -> float:
         """The same if every iterate is released."""
-        return self._one_use * math.sqrt(self.uses(batch).uses) * (1.0 + 4 * ULP) if self.sensitivity else 0.0
+        return self._composed(self.uses(batch))
 
     def pair(self, batch: int | None = None) -> Gaussian:
         """N(mu, 1) against N(0, 1), a dominating pair for the run under its adjacency; use it ``as-written``, compose it as it is."""
@@ -209,18 +215,25 @@ class NoisyGD:
     def _answer(self, asked: str, method: str, batch: int | None, **given: Any) -> Bounds:
         self._check_method(asked, method)
         use = self.uses(batch)
-        gaussian = {SHIFTED: self._mu, COMPOSITION: lambda _: self.composed_mu(batch)}
+        gaussian: dict[str, Callable[[Uses], float]] = {SHIFTED: self._mu, COMPOSITION: self._composed}
         name = SHIFTED if method in ("best", MIXED) and (use.idle == 0 or self.diameter == math.inf) else method
-        if name not in gaussian or self.noise_scale == 0.0:
-            name = SHIFTED if self.noise_scale == 0.0 else name
+        if self.noise_scale == 0.0:
+            name = SHIFTED
         if name not in gaussian:
-            found = getattr(self._curve(name, use), asked)(**given)
-            return replace(found, notes=(HIDDEN,))
-        found = getattr(PrivacyProfile(gdp_pair(gaussian[name](use)), Adjacency.AS_WRITTEN), asked)(**given)
-        known = self._attained(use) if name == SHIFTED else 0.0
-        lower = np.minimum(getattr(PrivacyProfile(gdp_pair(known), Adjacency.AS_WRITTEN), asked)(**given).lower, found.lower)
-        notes = (HIDDEN,) if name == SHIFTED else ()
-        return Bounds(lower, found.estimate, found.upper, found.certified, name, found.status, condition=found.condition, notes=notes)
+            of_curve: Bounds = getattr(self._curve(name, use), asked)(**given)
+            return replace(of_curve, notes=(HIDDEN,))
+        mu = gaussian[name](use)
+        found: Bounds = getattr(PrivacyProfile(gdp_pair(mu), Adjacency.AS_WRITTEN), asked)(**given)
+        known = self._attained(use) if name == SHIFTED else mu
+        if known > 0.0:
+            of_known = getattr(PrivacyProfile(gdp_pair(known), Adjacency.AS_WRITTEN), asked)(**given)
+            lower = np.minimum(of_known.lower, found.lower)
+        else:  # what every mechanism has
+            lower = getattr(PrivacyProfile(PureDP(0.0), Adjacency.AS_WRITTEN), asked)(**given).lower
+        status, notes = found.status, (HIDDEN,) if name == SHIFTED else ()
+        if mu == math.inf and self.noise_scale > 0.0:
+            status, notes = Status.INFINITE_MASS, (*notes, ENDLESS)
+        return Bounds(lower, found.estimate, found.upper, found.certified, name, status, condition=found.condition, notes=notes)
 
     def _curve(self, method: str, use: Uses) -> BestCurve:
         """Bounds with a factor for every step after the last use, and the least of all."""
@@ -234,6 +247,9 @@ class NoisyGD:
         }
         chosen = {SHIFTED: known[SHIFTED], MIXED: known[MIXED]} if method == "best" else {method: known[method]}
         return pointwise_minimum(chosen, certified=True)
+
+    def _composed(self, use: Uses) -> float:
+        return self._one_use * math.sqrt(use.uses) * (1.0 + 4 * ULP) if self.sensitivity else 0.0
 
     @property
     def _one_use(self) -> float:
@@ -256,17 +272,18 @@ class NoisyGD:
         shift[:: use.period] = self.sensitivity
         whole = kept == use.uses
         far = far if far <= RANGE else math.inf
-        composed = self._one_use * math.sqrt(use.uses) * (1.0 + 4 * ULP)
         if not whole and far == math.inf:
-            return composed
+            return self._composed(use)
         solved = Schedule(
             1.0 - self.gap, shift, self.noise_scale, initial=0.0 if whole else far, diameter=None if far == math.inf else far
         ).solve()
-        return min(composed, solved.mu)
+        return min(self._composed(use), solved.mu)
 
     def _attained(self, use: Uses) -> float:
         """mu of the last iterate for quadratic losses of curvature rho, or of the curvature that one step forgets all with."""
-        if self.diameter < math.inf or self.noise_scale == 0.0 or not 0.0 <= self.step_size * self.strong_convexity <= 1.0:
+        if self.noise_scale == 0.0:
+            return self._mu(use)
+        if self.diameter < math.inf or not 0.0 <= self.step_size * self.strong_convexity <= 1.0:
             return 0.0
         gaps = [min(self.step_size * self.strong_convexity * (1.0 + 2 * ULP), 1.0)]
         if self.step_size * self.smoothness >= 1.0:

@@ -2,9 +2,10 @@
 
 Two runs differ by at most z_t after step t, in the sense of infinity-Wasserstein distance. A step multiplies that by c_t, adds the
 sensitivity s_t, and its noise pays for a part a_t of it: z_t = c_t z_{t-1} + s_t - a_t. Once z_T = 0 the last iterates
-are mu-GDP with mu^2 = sum (a_t/tau_t)^2, whatever the a_t. With C_t the product of the later c's, b_t = C_t a_t, time V_t = sum (C_t tau_t)^2 and
-U_t = sum C_t s_t, the best choice minimises the integral of (dB/dV)^2 under B <= U, B(V_T) = U_T: a taut string, the lower convex hull of
-the points (V_t, U_t). Its vertices are the zeros of z, and a chord (dV, dU) costs dU^2/dV.
+are mu-GDP with mu^2 = sum (a_t/tau_t)^2, whatever the a_t. With C_t the product of the later c's, b_t = C_t a_t,
+V_t = sum (C_t tau_t)^2 and U_t = sum C_t s_t up to t, the best choice minimises the integral of (dB/dV)^2 under B <= U and
+B(V_T) = U_T: a taut string, the lower convex hull of the points (V_t, U_t). Its vertices are the zeros of z, and a chord (dV, dU)
+costs dU^2/dV.
 """
 
 from __future__ import annotations
@@ -293,7 +294,8 @@ def pnsgd_mu(p: OnePass, index: Any, log_contraction: float | None = None) -> Ar
     """mu of the last iterate of projected noisy SGD, one pass in fixed order, for the record at each `index` (BSA24).
 
     With M the contraction of a step and k = n - i steps after the record's own, the smaller of
-    ``(2L/sigma) M^k (sum over j <= k of M^{2j})^{-1/2}`` and, restarted at the diameter, ``D/(eta sigma) M^k (sum over j < k of M^{2j})^{-1/2}``.
+    ``(2L/sigma) M^k (sum over j <= k of M^{2j})^{-1/2}`` and, restarted at the diameter,
+    ``D/(eta sigma) M^k (sum over j < k of M^{2j})^{-1/2}``.
 
     Parameters
     ----------
