@@ -66,7 +66,8 @@ def cited(*answers: Any) -> tuple[Citation, ...]:
     """As `citations`, but the works and reasons themselves."""
     if not answers:
         _check.refuse("citations", "answers", "at least one answer, profile or guarantee", answers, kind=TypeError)
-    methods = [a.method if isinstance(a, Bounds) else a.achieved.method for a in answers if isinstance(a, (Bounds, Calibration))]
+    found_by = [a if isinstance(a, Bounds) else a.achieved for a in answers if isinstance(a, (Bounds, Calibration))]
+    methods = [method for bounds in found_by for method in bounds.methods]
     found: dict[str, Citation] = {}
     for answer in answers:
         for key, reason in _of(answer, methods):
@@ -93,7 +94,8 @@ def _of(answer: Any, methods: list[str]) -> Works:
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
     elif isinstance(answer, (Bounds, Calibration)):
-        yield from _of_method(answer.method if isinstance(answer, Bounds) else answer.achieved.method)
+        for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
+            yield from _of_method(method)
     else:
         _check.refuse(
             "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee or TrainingRun", answer, kind=TypeError
