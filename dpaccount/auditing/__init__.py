@@ -1,0 +1,6 @@
+"""Audits: does a claimed guarantee hold? From counts, one run, scores, the sampler, or the claim on paper."""
+
+from dpaccount.auditing.counts import audit_counts
+from dpaccount.auditing.one_run import audit_one_run
+
+__all__ = ["audit_counts", "audit_one_run"]
