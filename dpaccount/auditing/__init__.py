@@ -2,5 +2,6 @@
 
 from dpaccount.auditing.counts import audit_counts
 from dpaccount.auditing.one_run import audit_one_run
+from dpaccount.auditing.scores import audit_samples
 
-__all__ = ["audit_counts", "audit_one_run"]
+__all__ = ["audit_counts", "audit_one_run", "audit_samples"]
