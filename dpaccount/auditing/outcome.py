@@ -8,8 +8,9 @@ from html import escape
 from typing import Any, Literal
 
 from dpaccount import _check
+from dpaccount.statement import shown_down, shown_up
 
-Kind = Literal["confidence", "credible", "model-based", "certain"]
+Kind = Literal["confidence", "credible", "model-based", "computed"]
 HOLDS, REFUTED, UNDECIDED = "holds", "refuted", "undecided"
 
 KINDS: dict[str, str] = {
@@ -18,7 +19,7 @@ KINDS: dict[str, str] = {
     "credible": "a credible bound: it holds with posterior probability 1 - alpha under the stated prior; no frequency is promised",
     "model-based": "a confidence bound inside a model: wrong with probability at most alpha if the algorithm belongs to the "
     "named family, and worth nothing if it does not",
-    "certain": "a computed bound: no chance is involved",
+    "computed": "a computed bound: no chance is involved",
 }
 
 
@@ -35,10 +36,11 @@ class AuditResult:
     lower : float
         The audit's bound, >= 0.
     upper : float or None
-        Where meaningful: the other end for *this attack*. It never bounds the algorithm, since a better attack may exist.
+        Where meaningful: the other end for what `upper_of` says; of an attack's rates it is never a bound on the
+        algorithm, since a better attack may exist.
     level : float
         alpha: the probability that `lower` is too large (for `upper`: too small), each on its own.
-    kind : {"confidence", "credible", "model-based", "certain"}
+    kind : {"confidence", "credible", "model-based", "computed"}
         Which kind of statement it is; `KINDS` has the sentences.
     selection : str
         How the decision rule was chosen, and what was paid for the choice.
@@ -62,6 +64,7 @@ class AuditResult:
     method: str
     details: Mapping[str, Any] = field(default_factory=dict)
     verdict: str | None = None
+    upper_of: str = "this attack, not the algorithm"
 
     def __float__(self) -> float:
         return float(self.lower)
@@ -83,11 +86,11 @@ class AuditResult:
 
     def lines(self) -> list[tuple[str, str]]:
         """Label and text: what a reader needs to judge the bound."""
-        top = [] if self.upper is None else [("this attack", f"at most {self.upper:.6g} (other end, same level; not the algorithm's)")]
-        risk = "" if self.kind == "certain" else f", alpha = {self.level:g}"
+        top = [] if self.upper is None else [("", f"at most {shown_up(self.upper, 7)} ({self.upper_of})")]
+        risk = "" if self.kind == "computed" else f", alpha = {self.level:g}"
         verdict = [] if self.verdict is None else [("verdict", self.verdict)]
         return [
-            *verdict, (self.quantity, f"at least {self.lower:.6g}"), *top, ("statement", KINDS[self.kind] + risk),
+            *verdict, (self.quantity, f"at least {shown_down(self.lower, 7)}"), *top, ("statement", KINDS[self.kind] + risk),
             ("method", self.method), ("selection", self.selection), *(("assumes", text) for text in self.assumptions),
         ]
 
