@@ -38,16 +38,17 @@ Array = npt.NDArray[np.float64]
 
 
 class Largest(NamedTuple):
-    """The law of the largest of T independent N(., s^2): one has mean `shift`, the others 0."""
+    """The law of the largest of T independent N(., s^2): with probability `share` one has mean `shift`, the others 0."""
 
     shift: float
     sigma: float
     batches: int
+    share: float = 1.0
 
     def log_below(self, c: Array) -> Array:
         """log P[max <= c]."""
         others = (self.batches - 1) * log_ndtr(c / self.sigma) if self.batches > 1 else 0.0
-        return np.asarray(log_ndtr((c - self.shift) / self.sigma) + others)
+        return others + self._mixed(log_ndtr((c - self.shift) / self.sigma), log_ndtr(c / self.sigma))
 
     def log_above(self, c: Array) -> Array:
         """log P[max > c], without cancellation."""
@@ -55,10 +56,17 @@ class Largest(NamedTuple):
 
     def log_density(self, c: Array) -> Array:
         a, b, others = (c - self.shift) / self.sigma, c / self.sigma, self.batches - 1
-        own = -0.5 * a * a + (others * log_ndtr(b) if others else 0.0)
+        own = self._mixed(-0.5 * a * a, -0.5 * b * b) + (others * log_ndtr(b) if others else 0.0)
         if others:
-            own = np.logaddexp(own, math.log(others) + log_ndtr(a) - 0.5 * b * b + (others - 1) * log_ndtr(b))
+            rest = math.log(others) + self._mixed(log_ndtr(a), log_ndtr(b)) - 0.5 * b * b + (others - 1) * log_ndtr(b)
+            own = np.logaddexp(own, rest)
         return np.asarray(own - LOG_ROOT_2PI - math.log(self.sigma))
+
+    def _mixed(self, with_target: Array, without: Array) -> Array:
+        """log of the mixture of the target's own coordinate."""
+        if self.share == 1.0:
+            return np.asarray(with_target)
+        return np.asarray(np.logaddexp(math.log(self.share) + with_target, math.log1p(-self.share) + without))
 
 
 def shuffle_lower_bound(
