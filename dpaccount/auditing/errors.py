@@ -34,6 +34,7 @@ from dpaccount.training import exact
 CHECKED, FOUND, NOT_CHECKED = "checked", "found", "not checked"
 NEAR = 0.02  # a claimed epsilon this close to a wrong reading's is taken for it
 SEED_BITS = 64
+ACCOUNTED = "Poisson, add-or-remove"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Sheet:
         if self.run is None or scheme is None or relation is None:
             return None
         return reading(replace(self.run, **changes), scheme, relation)
+
+    def accounted(self, **changes: Any) -> Reading | None:
+        """The run as accountants usually take it: Poisson batches under add-or-remove."""
+        return self.under("full-batch" if self.claim.sampler == "full-batch" else "poisson", "add-or-remove", **changes)
 
     @property
     def too_small(self) -> bool:
@@ -162,7 +167,7 @@ def _steps(sheet: Sheet) -> Outcome:
             return FOUND, f"steps = {claim.steps}, but {right}: more are accounted than were made", "weakens", ()
         return _judged(sheet, real, f"steps = {claim.steps}, but {right}{need}")
     passes = claim.passes or 1
-    taken = None if passes == claim.updates else sheet.under("poisson" if claim.sampler != "full-batch" else None, steps=passes)
+    taken = None if passes == claim.updates else sheet.accounted(steps=passes)
     if taken is not None and sheet.too_small and _close(claim.epsilon, taken.figure):
         return FOUND, f"epsilon is that of {passes} steps: epochs were counted as steps, and {right}", "refutes", ()
     beside = "" if taken is None or taken.figure is None else f"; {passes} epochs taken for steps would give {shown_up(taken.figure, 7)}"
@@ -172,10 +177,10 @@ def _steps(sheet: Sheet) -> Outcome:
 
 def _floor_and_ceiling(sheet: Sheet, low: int, high: int) -> str:
     """Both roundings of the steps, where they differ."""
-    a, b = (sheet.under("poisson" if sheet.claim.sampler != "full-batch" else None, steps=max(t, 1)) for t in (low, high))
+    a, b = (sheet.accounted(steps=max(t, 1)) for t in (low, high))
     if low == high or a is None or b is None or a.figure is None or b.figure is None:
         return ""
-    return f" ({low}: {shown_up(a.figure, 9)}; {high}: {shown_up(b.figure, 9)} by Poisson)"
+    return f" ({low}: {shown_up(a.figure, 9)}; {high}: {shown_up(b.figure, 9)}, by {ACCOUNTED})"
 
 
 def _same_steps(claim: Claim, low: int, high: int) -> bool:
@@ -202,9 +207,9 @@ def _delta(sheet: Sheet) -> Outcome:
     if claim.dataset_size is None:
         return missing("dataset_size", text="needs dataset_size, to compare delta with 1/n")
     limit, deltas = 1.0 / claim.dataset_size, sorted({1e-6, 1e-5, 1e-4, 1.0 / claim.dataset_size, claim.delta})
-    readings = [(d, sheet.under(claim.sampler if claim.sampler in ("poisson", "full-batch") else "poisson", delta=d)) for d in deltas]
+    readings = [(d, sheet.accounted(delta=d)) for d in deltas]
     grid = "; ".join(f"{d:.6g}: {_short(r)}" for d, r in readings if r is not None)
-    text = f"delta = {claim.delta:g}, 1/n = {limit:.6g}" + (f"; epsilon by delta, Poisson: {grid}" if grid else "")
+    text = f"delta = {claim.delta:g}, 1/n = {limit:.6g}" + (f"; epsilon by delta, {ACCOUNTED}: {grid}" if grid else "")
     if claim.delta >= limit:
         return FOUND, f"delta is not below 1/n: publishing one record at random would meet it. {text}", "weakens", ()
     return checked(text)
@@ -212,13 +217,12 @@ def _delta(sheet: Sheet) -> Outcome:
 
 def _whole(sheet: Sheet) -> Outcome:
     claim, run = sheet.claim, sheet.run
-    if run is None or claim.epsilon is None or claim.adjacency is None:
+    if run is None or claim.epsilon is None:
         return missing(*claim.missing, text="needs the run, to recompute epsilon of a step and of an epoch")
-    sampler = claim.sampler if claim.sampler in ("poisson", "full-batch") else "poisson"
     per_epoch = max(math.floor(1.0 / run.rate), 1)
-    step, epoch = (sheet.under(sampler, steps=t) for t in (1, min(per_epoch, run.steps)))
+    step, epoch = (sheet.accounted(steps=t) for t in (1, min(per_epoch, run.steps)))
     assert step is not None and epoch is not None
-    text = f"one step {_short(step)}, one epoch ({min(per_epoch, run.steps)} steps) {_short(epoch)}"
+    text = f"{ACCOUNTED}: one step {_short(step)}, one epoch ({min(per_epoch, run.steps)} steps) {_short(epoch)}"
     if claim.epsilon_of in ("step", "epoch"):
         total = "" if sheet.own is None else f"; the run needs {sheet.own.text}"
         return FOUND, f"epsilon is that of one {claim.epsilon_of}{total}. {text}", "refutes" if sheet.too_small else "weakens", ()
@@ -249,8 +253,9 @@ def _accountant(sheet: Sheet) -> Outcome:
         return FOUND, f"{claim.accountant}: {_UNSOUND[claim.accountant]}{figures}", "weakens", ()
     if claim.accountant in _SLACK:
         return FOUND, f"{claim.accountant}: {_SLACK[claim.accountant]}{figures}", "", ()
-    if sheet.too_small:
-        return FOUND, f"{claim.accountant}: a sound one does not print less than the run needs{figures}", "refutes", ()
+    usual = sheet.accounted()
+    if usual is not None and claim.epsilon is not None and claim.epsilon < usual.lower * (1.0 - 5e-3):
+        return FOUND, f"{claim.accountant}: a sound one prints at least {shown_down(usual.lower, 6)} for this run{figures}", "weakens", ()
     return checked(f"{claim.accountant}: sound{figures}")
 
 
@@ -263,7 +268,7 @@ def _figures(sheet: Sheet) -> str:
     text = f"; for Poisson batches: tight {shown_up(tight.upper, 8)}, RDP {shown_up(improved, 8)}, classic RDP {shown_up(classic, 8)}"
     per_epoch = max(math.floor(1.0 / run.rate), 1)
     if run.passes is not None and run.steps > per_epoch:
-        epoch = sheet.under("poisson", steps=per_epoch)
+        epoch = sheet.accounted(steps=per_epoch)
         text += "" if epoch is None else f", sum of {run.passes} epochs {shown_up(run.passes * epoch.upper, 4)}"
     return text
 

@@ -105,7 +105,7 @@ def _exchange(run: Run) -> float:
 
     if not allowed(high):
         return math.inf
-    for _ in range(40):
+    while high - low > 1e-6 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if allowed(middle) else (middle, high)
     return 2.0 * high

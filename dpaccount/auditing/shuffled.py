@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from dpaccount import _check
@@ -28,9 +29,9 @@ from dpaccount.pld import Grid, PrivacyLossDistribution, discretise
 
 OWNER = "shuffle_lower_bound"
 BINS = 4000
-WIDTH = 5e-4  # of the loss lattice; what it rounds away is of second order
+WIDTH = 2e-3  # of the loss lattice; what it rounds away is of second order
 ROUNDING = 1e-11  # relative error of the masses of bins, generously
-SLACK = 1e-9
+SLACK = 1e-8  # relative, of the root
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 LOG_ROOT_2PI = 0.9189385332046727
 METHOD = "largest batch sum of a shuffled epoch (Chua et al. 2024; Annamalai et al. 2024)"
@@ -185,16 +186,16 @@ def many_epochs(p: Largest, q: Largest, epochs: int, delta: float, low: float, t
     rounded, _ = discretise(pair, grid, epochs)
     target = math.log(delta) + 2.0 * ROUNDING * epochs
 
-    def exceeds(epsilon: float) -> bool:
-        return _log_delta(rounded, epochs, epsilon) > target
+    def excess(epsilon: float) -> float:
+        return max(_log_delta(rounded, epochs, epsilon) - target, -1e3)
 
-    high = top
-    if not exceeds(low):
+    if excess(low) <= 0.0:
         return 0.0
-    while high - low > SLACK * (1.0 + high):
-        middle = (low + high) / 2
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return max(low - 2.0 * ROUNDING * epochs, 0.0)
+    root = float(brentq(excess, low, top, rtol=SLACK)) if excess(top) < 0.0 else top
+    room = SLACK * (1.0 + root)
+    while root - room > low and excess(root - room) <= 0.0:
+        room *= 4.0
+    return max(root - room, low) - 2.0 * ROUNDING * epochs
 
 
 def _log_delta(rounded: PrivacyLossDistribution, epochs: int, epsilon: float) -> float:

@@ -176,7 +176,7 @@ def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...]) -
     if refuting:
         return REFUTED, f"error {refuting[0].number}, {refuting[0].title}: {refuting[0].text}"
     if claim.missing:
-        return UNDECIDED, f"missing: {', '.join(claim.missing)}"
+        return UNDECIDED, f"missing: {', '.join(claim.missing)}; the figures below show what each answer would mean"
     assert own is not None
     voiding = [f for f in findings if f.effect == "voids"]
     if own.upper <= claim.epsilon and not voiding:
@@ -300,8 +300,14 @@ def lines(found: ClaimVerdict) -> Iterator[str]:
         yield f"          {f.text}"
     if found.readings:
         yield ""
-        yield f"epsilon at delta = {claim.delta:g} of the same numbers under each reading"
+        yield f"epsilon at delta = {claim.delta:g} of the same numbers under each reading (above, within, or open to the claim)"
         width = max(len(r.name) for r in found.readings) + 2
         for r in found.readings:
             mark = " <- as stated" if r.name == f"{claim.sampler}, {claim.adjacency}" else ""
-            yield f"    {r.name:<{width}}{r.text}{mark}"
+            yield f"    {r.name:<{width}}{_beside(r, claim.epsilon):<9}{r.text}{mark}"
+
+
+def _beside(found: Reading, claimed: float | None) -> str:
+    if claimed is None:
+        return ""
+    return "above" if found.lower > claimed else "within" if found.upper <= claimed else "open"
