@@ -1,4 +1,4 @@
-"""The console entry, and the exit codes: 0 fine, 64 wrong usage, 70 internal."""
+"""The console entry, and the exit codes: 0 fine or holds, 1 refuted, 2 undecided, 64 wrong usage, 70 internal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from dpaccount.cli.audit import audit_command
 from dpaccount.cli.calibrate import calibrate_command
 from dpaccount.cli.convert import convert_command
 from dpaccount.cli.curve import curve_command
@@ -55,13 +56,14 @@ def cli() -> None:
     or its steps:         --noise-multiplier 1 --sampling-probability 0.01 --steps 1000
     or a file:            --run run.toml
 
-    Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error.
+    Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error; of audit
+    also 1 refuted, 2 undecided.
     """
 
 
 for _command in (
     epsilon_command, delta_command, calibrate_command, curve_command, convert_command, explain_command, statement_command,
-    sweep_command,
+    sweep_command, audit_command,
 ):
     cli.add_command(_command)
 
