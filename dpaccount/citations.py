@@ -66,7 +66,8 @@ def cited(*answers: Any) -> tuple[Citation, ...]:
     """As `citations`, but the works and reasons themselves."""
     if not answers:
         _check.refuse("citations", "answers", "at least one answer, profile or guarantee", answers, kind=TypeError)
-    methods = [a.method if isinstance(a, Bounds) else a.achieved.method for a in answers if isinstance(a, (Bounds, Calibration))]
+    found_by = [a if isinstance(a, Bounds) else a.achieved for a in answers if isinstance(a, (Bounds, Calibration))]
+    methods = [method for bounds in found_by for method in bounds.methods]
     found: dict[str, Citation] = {}
     for answer in answers:
         for key, reason in _of(answer, methods):
@@ -93,7 +94,8 @@ def _of(answer: Any, methods: list[str]) -> Works:
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
     elif isinstance(answer, (Bounds, Calibration)):
-        yield from _of_method(answer.method if isinstance(answer, Bounds) else answer.achieved.method)
+        for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
+            yield from _of_method(method)
     else:
         _check.refuse(
             "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee or TrainingRun", answer, kind=TypeError
@@ -119,7 +121,7 @@ def _of_alternatives(guarantee: Guarantee) -> Works:
 
 def _of_method(method: str) -> Works:
     """From the name of the engine or theorem in `Bounds.method`."""
-    if "line" in method:
+    if "line" in method or "circle" in method:
         yield "alghamdi2023saddle", "the privacy curve as a contour integral, Theorem 3.1"
     if "lattice" in method:
         yield "doroshenko2022connect", "pessimistic and optimistic privacy-loss distributions on a lattice"

@@ -40,7 +40,9 @@ RELATIONS = {
 ENGINES = {
     "closed": "closed form",
     "line": "contour integral at the saddle point",
+    "circle": "contour integral over one period of a lattice",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
+    "balls": "contour integral in ball arithmetic",
 }
 
 

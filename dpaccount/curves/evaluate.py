@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import options_of
+from dpaccount.conversions import renyi_epsilon, renyi_log_delta
 from dpaccount.engines import auto, closed, invert, line
 from dpaccount.engines.axis import Hint
 from dpaccount.engines.shelf import Shelf
 from dpaccount.pair import DominatingPair, Guarantee
-from dpaccount.renyi import RenyiBound, pair_rdp, renyi_epsilon, renyi_log_delta
+from dpaccount.renyi import RenyiBound, pair_rdp
 from dpaccount.results import LogDelta, Status
 
 Array = npt.NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,12 +13,13 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import closed, lattice, line
+from dpaccount.engines import balls, circle, closed, lattice, line
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "lattice")
+METHODS = ("auto", "closed", "line", "circle", "lattice", "balls")
+MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 
 
 class Selection(NamedTuple):
@@ -44,10 +46,14 @@ def select(pair: DominatingPair) -> Selection:
 
 @lru_cache(maxsize=64)
 def _selected(pair: DominatingPair) -> Selection:
-    if closed.supports(pair):
+    if closed.supports(pair) and not MANY < closed.combination_count(pair) < math.inf:
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
         return Selection("lattice", "the loss is constant")
+    if circle.common_lattice(pair) is not None:
+        return Selection("circle", "every loss lies on one lattice: contour over one period of the characteristic function")
+    if closed.supports(pair):
+        return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
     return Selection("line", "the loss has a density: contour at the saddle point; the lattice brackets where it cannot vouch")
@@ -67,6 +73,8 @@ def log_delta(
 
     With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
     """
+    if method == "balls":
+        return balls.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
@@ -79,6 +87,11 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
+    if method == "circle":
+        try:
+            return circle.log_delta(pair, epsilon)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='circle'` cannot answer here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
@@ -91,6 +104,11 @@ def log_delta(
             far = lattice.far_tail(pair, epsilon, goal)
             if far is not None:
                 return far
+    if engine == "circle":
+        with suppress(CannotVouch):
+            return circle.log_delta(pair, epsilon)
+        if closed.supports(pair):
+            return closed.log_delta(pair, epsilon)
     return lattice.log_delta(pair, epsilon, goal)
 
 
@@ -131,6 +149,6 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
 def _at_top(step: Step, gap: float) -> float:
     """An upper bound on log P[L >= max - gap]."""
     end = step.facts.max_loss
-    found = closed.above(step, end - 2 * gap - 16 * ULP * abs(end))[0]
+    found = step.above(end - 2 * gap - 16 * ULP * abs(end))[0]
     found = max(found, -700.0)  # some steps leave out what is thinner
     return min(found + 1e-13 * (1.0 + abs(found)), 0.0)

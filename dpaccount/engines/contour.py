@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import SUM, ULP, Axis, CannotVouch, Hint, saddle
+from dpaccount.engines.axis import SUM, ULP, Axis, CannotVouch, Hint, Parts, below, saddle
 from dpaccount.engines.decay import proved_reach
 from dpaccount.engines.jump import Jump, Margin, split
 from dpaccount.engines.rows import BLOCK, block_products
@@ -28,6 +28,7 @@ Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 MAX_LINE = 6000
 QUICK = 200_000  # counts up to which sums by matrix products are accurate enough
+ENOUGH = 1e-18  # nodes as good as this need not be made anew
 
 
 class Reading(NamedTuple):
@@ -52,23 +53,32 @@ class Readings(NamedTuple):
 
 
 class Contour:
-    """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
+    """One vertical line through the saddle point of some parts at `epsilon` >= 0; answers there, and nearby by reweighting.
+
+    The jump that was split off before the parts were made is added to what the line gives. With `sure`, what cannot be proved
+    is not estimated either.
+    """
 
     def __init__(
-        self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, aim: float = AIM
+        self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, sure: bool = False, aim: float = AIM
     ) -> None:
         self.aim = aim
-        self.epsilon, self.hint, self.proved, self.spread = epsilon, hint, False, 0.0
+        self.epsilon, self.jump, self.hint, self.sure, self.proved, self.spread = epsilon, jump, hint, sure, False, 0.0
         self._last: tuple[float, Reading] | None = None
-        self.jump: Jump = split(pair, epsilon, margin)
         try:
-            self._build(pair, margin.bounded)
+            self._build(parts)
         except TooManyNodes as error:
             raise CannotVouch(str(error)) from error
 
-    def _build(self, pair: DominatingPair, certify: bool) -> None:
+    @classmethod
+    def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, aim: float = AIM) -> Contour:
+        """The contour of what is left of a pair when its big jump is split off."""
+        jump = split(pair, epsilon, margin)
+        return cls(below(pair, jump.cut), epsilon, jump, hint, aim=aim)
+
+    def _build(self, parts: Parts) -> None:
         eps, cut = self.epsilon, self.jump.cut
-        axis, c, middle = saddle(pair, eps, cut, self.hint)
+        axis, c, middle = saddle(parts, eps, self.hint)
         k, _, variance = axis.cumulants(c)
         spread = math.sqrt(variance)
         if not spread > 0.0:
@@ -81,19 +91,22 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: _Alias | None = _Alias(pair, axis, c, eps, rough - self.aim, middle, spread, cut)
+        self.alias: _Alias | None = _Alias(axis, c, eps, rough - self.aim, middle, spread)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
-        if certify and axis.proved:
+        if self.jump.margin.bounded and axis.proved:
             found = proved_reach(axis, c, spread, log_scale - rough + self.aim)
             if found is not None and found[0] < MAX_LINE * step:
                 count = math.ceil(found[0] / step)
-                enough = count * step <= axis.rate and not axis.ends_only
-                finer = axis if enough else Axis(pair, min(c, 0.0), max(c, 0.0), 1.01 * count * step, cut)
+                fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)
+                enough = count * step <= axis.rate and fine
+                finer = axis if enough else Axis(parts, min(c, 0.0), max(c, 0.0), 1.01 * count * step)
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
         if not self.proved:
-            axis, reach = _reach(pair, axis, c, spread, cut)
+            if self.sure:
+                raise CannotVouch("the characteristic function falls too slowly for a bound")
+            axis, reach = _reach(axis, c, spread)
             count = math.ceil(reach / step) + 1
             if count > MAX_LINE:
                 raise CannotVouch(f"the line needs {count} nodes")
@@ -246,14 +259,14 @@ def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
     return total
 
 
-def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float) -> tuple[Axis, float]:
+def _reach(axis: Axis, c: float, spread: float) -> tuple[Axis, float]:
     """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
     start = math.sqrt(2 * AIM) / spread
     base = math.log(abs(c * (c + 1)))
     for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
         points = start * widen * _PROBES
         if axis.rate < points[-1]:
-            axis = Axis(pair, min(c, 0.0), max(c, 0.0), float(points[-1]), cut)
+            axis = Axis(axis.parts, min(c, 0.0), max(c, 0.0), float(points[-1]))
         fall = _log_modulus(axis, c, points) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
         fallen = fall < -AIM
         for i in range(points.size - 2):
@@ -268,9 +281,7 @@ _PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 class _Alias:
     """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon."""
 
-    def __init__(
-        self, pair: DominatingPair, axis: Axis, c: float, epsilon: float, goal: float, middle: bool, spread: float, cut: float
-    ) -> None:
+    def __init__(self, axis: Axis, c: float, epsilon: float, goal: float, middle: bool, spread: float) -> None:
         self.c, self.middle, self.log_mass = c, middle, axis.log_mass
         if middle:
             self.period = max(-goal / abs(c), (epsilon - goal) / (1 + c), 8.0 * spread)
@@ -289,7 +300,7 @@ class _Alias:
             raise CannotVouch("no tilt bounds the aliasing")
         d = self.tilt
         if axis.ends_only:
-            axis = Axis(pair, 0.0, d, 0.0, cut)
+            axis = Axis(axis.parts, 0.0, d, 0.0)
         self.k_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d)
         self.log_far = self.k_far + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)

@@ -31,7 +31,7 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.decay import Decay
 from dpaccount.engines.rows import Kind, Rows
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import Composition, DominatingPair, Reversed, Step, compose, log_error
+from dpaccount.pair import DominatingPair, Reversed, Step, compose, log_error
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.sampling.schedule import NoiseSchedule
 
@@ -104,7 +104,8 @@ def families(pair: DominatingPair) -> tuple[tuple[tuple[Step, int], ...], tuple[
 
 def _noise(step: Step) -> float:
     inner = step.step if isinstance(step, Reversed) else step
-    assert isinstance(inner, PoissonSampled) and isinstance(inner.step, Gaussian)
+    assert isinstance(inner, PoissonSampled)
+    assert isinstance(inner.step, Gaussian)
     return inner.step.noise_multiplier
 
 
@@ -370,7 +371,8 @@ class Many:
             share = 0.5 * math.log(ends[0] / ends[1]) - (ends[1] - ends[0]) / 8
             share = share + min(log_m[0] - log_m[1], 0.0) if rows.whole else 2 * share + log_m[0] - log_m[1]
             density = family.step(float(ends[0])).density()
-            assert density is not None and density.strip is not None
+            assert density is not None
+            assert density.strip is not None
             log_beta = Decay(density, density.strip, c, float(log_m[0]), self.kind.cut).log_bound(s)
             total += float(family.count[inside].sum()) * np.log1p(math.exp(min(float(share), 0.0)) * (1 - 1e-6) * np.expm1(log_beta))
         return total

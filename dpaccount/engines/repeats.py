@@ -18,6 +18,7 @@ from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import auto, line
 from dpaccount.engines.axis import ULP, Axis, CannotVouch
+from dpaccount.engines.axis import below as below_cut
 from dpaccount.engines.contour import AIM, Contour, Readings, log_series
 from dpaccount.engines.jump import NO_CUT
 from dpaccount.pair import Step
@@ -56,7 +57,7 @@ def epsilons(step: Step, counts: Array, log_delta: float) -> Roots:
         least = float(counts[group].min())
         try:
             aim = AIM * float(counts[middle]) / least + 3.0
-            contour = Contour(int(counts[middle]) * step, float(guess[middle]), NO_CUT, hint, aim)
+            contour = Contour.beside(int(counts[middle]) * step, float(guess[middle]), NO_CUT, hint, aim)
         except CannotVouch:
             continue
         hint = contour.hint
@@ -77,10 +78,10 @@ def below(step: Step, counts: Array, epsilon: Array, log_delta: float) -> npt.ND
     if not asked.any() or step.log_p_only > -np.inf:
         return sure
     try:
-        axis = Axis(step, 0.0, 0.0, 0.0, np.inf)
+        axis = Axis(below_cut(step, np.inf), 0.0, 0.0, 0.0)
         spread = math.sqrt(axis.cumulants(0.0)[2] * float(counts[asked].min()))
         top = 2.0 * math.sqrt(-2.0 * log_delta) / spread
-        axis = Axis(step, 0.0, top, 0.0, np.inf)
+        axis = Axis(axis.parts, 0.0, top, 0.0)
         if not axis.proved:
             return sure
         tilts = np.geomspace(0.02 * top, top, 40)
@@ -95,7 +96,7 @@ def below(step: Step, counts: Array, epsilon: Array, log_delta: float) -> npt.ND
 
 def _saddles(step: Step, counts: Array, log_delta: float) -> tuple[Array, Array, Array]:
     """(saddle point, epsilon, spread) of every count where the saddle-point approximation meets log_delta; NaN if off the table."""
-    axis = Axis(step, 0.0, 0.0, 0.0, np.inf)
+    axis = Axis(below_cut(step, np.inf), 0.0, 0.0, 0.0)
     _, _, variance = axis.cumulants(0.0)
     if not variance > 0.0:
         raise CannotVouch("the loss is constant")
@@ -104,7 +105,7 @@ def _saddles(step: Step, counts: Array, log_delta: float) -> tuple[Array, Array,
     rows: list[tuple[float, float, float]] = []
     try:
         for part in np.array_split(tilts, 6):
-            axis = Axis(step, 0.0, float(part[-1]), 0.0, np.inf)
+            axis = Axis(axis.parts, 0.0, float(part[-1]), 0.0)
             rows += [axis.cumulants(float(c)) for c in part]
     except (CannotVouch, TooManyNodes):  # beyond the saddle points of all counts but the least, which others answer
         pass

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from scipy.special import log_ndtr
 
 from dpaccount._log import ULP, log_sampled, log_unsampled
+from dpaccount._panels import ORDER, legendre
 from dpaccount._quadrature import TooManyNodes
-from dpaccount._strip import GOAL, ORDER, legendre
+from dpaccount._strip import GOAL
 
 Array = npt.NDArray[np.float64]
 MOST = 24_000  # nodes
@@ -108,7 +109,7 @@ class Rows:
         return np.asarray(-((node + 0.5 * tau) ** 2) / (2 * tau) - 0.5 * np.log(2 * math.pi * tau))
 
     def _trapezoid(self, first: float, last: float, powers: list[float], rate: float) -> tuple[Array, Array, float]:
-        y = _HEIGHTS[_HEIGHTS < 13.0 * math.sqrt(self.tau.min())]
+        y = _HEIGHTS[13.0 * math.sqrt(self.tau.min()) > _HEIGHTS]
         y = y if y.size else _HEIGHTS[:1]
         grown = y * y / (2 * self.tau.min()) + rate * y
         if powers[0] < 0.0:
