@@ -41,7 +41,7 @@ def _shared(step: Step, counts: Any, delta: float, adjacency: str | Adjacency) -
     """What shared contours answer: the larger of the directions, where every one of them is bounded."""
     if step.alternatives or not step.facts.proved or not 0.0 < delta < 1.0:
         return {}
-    first, *others = [side for side in dict.fromkeys(step.under(adjacency))]
+    first, *others = dict.fromkeys(step.under(adjacency))
     if not all(isinstance(side, Step) for side in (first, *others)):
         return {}
     target = float(np.log(delta))

@@ -308,12 +308,12 @@ class _Alias:
     def log_bound(self, epsilon: Array) -> Array:
         """log of what all aliases add up to."""
         if self.middle:
-            near, far = log_series(-abs(self.c) * self.period), epsilon + log_series(-(1 + self.c) * self.period)
+            near, far = _series(-abs(self.c) * self.period), epsilon + _series(-(1 + self.c) * self.period)
             return np.asarray(np.logaddexp(near, far))
-        right = self.log_far - self.tilt * epsilon + log_series(-self.period * (self.tilt - self.c))
-        return np.asarray(np.logaddexp(right, self.log_mass + log_series(-self.c * self.period)))
+        right = self.log_far - self.tilt * epsilon + _series(-self.period * (self.tilt - self.c))
+        return np.asarray(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
 
 
-def log_series(log_ratio: float) -> float:
+def _series(log_ratio: float) -> float:
     """log of r + r^2 + ... for r = e^log_ratio."""
     return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf

@@ -19,7 +19,7 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import auto, line
 from dpaccount.engines.axis import ULP, Axis, CannotVouch
 from dpaccount.engines.axis import below as below_cut
-from dpaccount.engines.contour import AIM, Contour, Readings, log_series
+from dpaccount.engines.contour import AIM, Contour, Readings, _series
 from dpaccount.engines.jump import NO_CUT
 from dpaccount.pair import Step
 
@@ -42,7 +42,7 @@ class Roots(NamedTuple):
 def epsilons(step: Step, counts: Array, log_delta: float) -> Roots:
     """The epsilon at log_delta of every multiple of a directed step: certified brackets, or NaN."""
     found = Roots(*(np.full(counts.shape, np.nan) for _ in range(4)))
-    if not auto.select(2 * step).engine == "line" or not -600.0 < log_delta < -1e-3:
+    if auto.select(2 * step).engine != "line" or not -600.0 < log_delta < -1e-3:
         return found
     try:
         tilt, guess, spread = _saddles(step, counts, log_delta)
@@ -164,7 +164,9 @@ def bracket(found: Readings) -> tuple[Array, Array]:
 def readings(contour: Contour, share: Array, epsilon: Array) -> Readings:
     """What a proved contour without a cut and with c > 0 says of `share` times its count, at an epsilon each (see `Contour.readings`)."""
     c, s, alias = contour.c, contour.s, contour.alias
-    assert contour.proved and alias is not None and not contour.middle and contour.jump.cut == np.inf
+    assert alias is not None
+    assert contour.proved
+    assert contour.jump.cut == np.inf
     z = c + 1j * s
     lengths = np.abs(z * (z + 1))
     log_phi = np.multiply.outer(share, contour.log_phi)
@@ -183,8 +185,8 @@ def readings(contour: Contour, share: Array, epsilon: Array) -> Readings:
     slip_total = math.pi / contour.step * tail + grown + straight * whole + 4 * ULP * (size * np.abs(log_phi)).sum(axis=1)
     error = scale * (slip_total + 2 * ULP * whole * (1 + np.abs(far * epsilon)))
     right = share * alias.k_far + log_kappa(alias.tilt) + 4 * ULP * (1 + alias.tilt) - alias.tilt * epsilon
-    right = right + log_series(-alias.period * (alias.tilt - c))
-    excess = np.exp(np.logaddexp(right, log_series(-c * alias.period)) - log_scale)
+    right = right + _series(-alias.period * (alias.tilt - c))
+    excess = np.exp(np.logaddexp(right, _series(-c * alias.period)) - log_scale)
     bad = ~((value > 0.0) & (error + excess < value))
     return Readings(
         log_scale + np.log(value), np.where(bad, np.inf, error / value), excess / value, scale * whole / value,
