@@ -77,18 +77,20 @@ def below(step: Step, counts: Array, epsilon: Array, log_delta: float) -> npt.ND
     asked = np.isfinite(epsilon) & (epsilon > 0.0)
     if not asked.any() or step.log_p_only > -np.inf:
         return sure
+    rows: list[tuple[float, float, float]] = []
     try:
         axis = Axis(below_cut(step, np.inf), 0.0, 0.0, 0.0)
-        spread = math.sqrt(axis.cumulants(0.0)[2] * float(counts[asked].min()))
-        top = 2.0 * math.sqrt(-2.0 * log_delta) / spread
-        axis = Axis(axis.parts, 0.0, top, 0.0)
-        if not axis.proved:
-            return sure
-        tilts = np.geomspace(0.02 * top, top, 40)
-        k = np.array([axis.log_mgf(float(c)) + axis.rounding(float(c)) for c in tilts])
-    except (CannotVouch, TooManyNodes, ZeroDivisionError):
+        spread = math.sqrt(max(axis.cumulants(0.0)[2], 1e-300) * float(counts[asked].min()))
+        for part in np.array_split(np.geomspace(0.02, 2.0, 40) * math.sqrt(-2.0 * log_delta) / spread, 4):
+            axis = Axis(axis.parts, 0.0, float(part[-1]), 0.0)
+            if not axis.proved:
+                break
+            rows += [(float(c), axis.log_mgf(float(c)) + axis.rounding(float(c)), log_kappa(float(c))) for c in part]
+    except (CannotVouch, TooManyNodes):  # beyond where tilts are of use
+        pass
+    if not rows:
         return sure
-    kappa = np.array([log_kappa(float(c)) for c in tilts])
+    tilts, k, kappa = (np.array(column) for column in zip(*rows, strict=True))
     bound = np.multiply.outer(counts, k) - np.multiply.outer(epsilon, tilts) + kappa
     slack = 1e-9 * (1.0 + np.abs(bound)) + 4 * ULP * tilts * (1.0 + epsilon[:, None])
     return np.asarray(asked & (np.min(bound + slack, axis=1) < log_delta))
