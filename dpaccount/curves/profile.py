@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
 from dpaccount.conversions import CONVERSIONS
-from dpaccount.curves.evaluate import CurveOption, Evaluator
+from dpaccount.curves.evaluate import CurveOption, Evaluator, PairOption
 from dpaccount.curves.group import generic_group, group_pair
 from dpaccount.curves.renyi import RenyiCurve
+from dpaccount.curves.tangents import shared_values
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import DominatingPair, Guarantee
@@ -190,7 +192,9 @@ class PrivacyProfile:
         """
         # T(P||Q) is the dual of H(Q||P); under a relation the larger profile is its own mirror image
         curves = [(option.mirrored.log_delta, option.log_delta) for option in self._evaluator.options]
-        function = TradeOffFunction(curves, notes=self.notes, proved=self._evaluator.proved)
+        (option, *others) = self._evaluator.options
+        many = partial(shared_values, option) if isinstance(option, PairOption) and not others else None
+        function = TradeOffFunction(curves, notes=self.notes, proved=self._evaluator.proved, many=many)
         return function if false_positive_rate is None else function(false_positive_rate)
 
     def renyi(self, order: Any = None) -> Any:
