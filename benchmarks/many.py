@@ -1,6 +1,6 @@
-"""Many steps, many points, many counts and calibrations in one process, with dp-accounting 0.6.0 where it has the same question.
+"""Many steps, many points, many counts and calibrations in one process, beside dp-accounting 0.6.0 where it has the question.
 
-Run ``python -m benchmarks.many`` in an environment that also holds dp-accounting 0.6.0; it writes ``benchmarks/many.json``.
+Run ``python -m benchmarks.many`` in an environment that also holds it; ``benchmarks/many.json`` is written.
 Medians of processor seconds over cold objects, both directions. The peer's schedule of 1,000 noise multipliers is run once: it takes minutes.
 """
 
