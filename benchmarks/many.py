@@ -1,7 +1,8 @@
 """Many steps, many points, many counts and calibrations in one process, beside dp-accounting 0.6.0 where it has the question.
 
 Run ``python -m benchmarks.many`` in an environment that also holds it; ``benchmarks/many.json`` is written.
-Medians of processor seconds over cold objects, both directions. The peer's schedule of 1,000 noise multipliers is run once: it takes minutes.
+Medians of processor seconds over cold objects, both directions. The peer's schedule of 1,000 noise multipliers is run once: it takes
+minutes.
 """
 
 from __future__ import annotations

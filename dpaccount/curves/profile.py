@@ -14,6 +14,7 @@ from dpaccount.conversions import CONVERSIONS
 from dpaccount.curves.evaluate import CurveOption, Evaluator, PairOption
 from dpaccount.curves.group import generic_group, group_pair
 from dpaccount.curves.renyi import RenyiCurve
+from dpaccount.curves.roots import shared_roots
 from dpaccount.curves.tangents import shared_values
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import METHODS
@@ -162,7 +163,11 @@ class PrivacyProfile:
                 logs = np.log(values)
         else:
             values = logs = _check.reals(owner, "log_delta", log_delta, high=0.0)
-        found = [self._evaluator.epsilon(float(v)) for v in np.asarray(logs).ravel()]
+        flat = np.asarray(logs, dtype=float).ravel()
+        (option, *others) = self._evaluator.options
+        shared = flat.size >= SHARED and isinstance(option, PairOption) and not others
+        ready = shared_roots(option, flat) if shared else [None] * flat.size  # type: ignore[arg-type]
+        found = [self._evaluator.epsilon(float(v)) if one is None else one for v, one in zip(flat, ready, strict=True)]
         lower, middle, upper = (
             np.array([getattr(root, side) for root, _ in found]).reshape(values.shape)[()]
             for side in ("lower", "estimate", "upper")
