@@ -183,8 +183,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     log_phi = np.zeros(s.shape, dtype=complex)
     slip = np.zeros(s.shape)
     for t in axis.terms:
-        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-        tilted = tilted / tilted.sum()
+        tilted = t.tilted(c)
         tan = np.tan(np.multiply.outer(s / 2, t.loss))  # sin^2 and sin cos from one fast function
         shrink = tan / (1.0 + tan * tan)
         shrink *= tilted
@@ -216,8 +215,7 @@ def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
     """log |phi|, with the atoms of the loss taken as if all in phase: they return again and again, densities do not."""
     total = np.zeros(s.shape)
     for t in axis.terms:
-        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-        tilted = tilted / tilted.sum()
+        tilted = t.tilted(c)
         smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
         with np.errstate(divide="ignore"):
             total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
