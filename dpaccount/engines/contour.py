@@ -53,12 +53,12 @@ class Readings(NamedTuple):
 class Contour:
     """One vertical line through the saddle point of some parts at `epsilon` >= 0; answers there, and nearby by reweighting.
 
-    The jump that was split off before the parts were made is added to what the line gives. With `sure`, what cannot be proved
-    is not estimated either.
+    The jump that was split off before the parts were made is added to what the line gives. Where facts are stated but prove
+    nothing, nothing is estimated.
     """
 
-    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, sure: bool = False) -> None:
-        self.epsilon, self.jump, self.hint, self.sure, self.proved, self.spread = epsilon, jump, hint, sure, False, 0.0
+    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None) -> None:
+        self.epsilon, self.jump, self.hint, self.proved, self.spread = epsilon, jump, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
         try:
             self._build(parts)
@@ -99,7 +99,7 @@ class Contour:
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
         if not self.proved:
-            if self.sure:
+            if axis.proved and self.jump.margin.bounded:
                 raise CannotVouch("the characteristic function falls too slowly for a bound")
             axis, reach = _reach(axis, c, spread)
             count = math.ceil(reach / step) + 1

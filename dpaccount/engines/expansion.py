@@ -335,7 +335,7 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
             if lines > MOST_LINES:
                 raise CannotVouch("too many ways to jump")
             hint = Hint(one.tilt, one.spread, RATE / one.spread)
-            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint, sure)
+            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint)
             total.add(line, epsilon, log_ways)
             proved = proved and line.proved
             condition = max(condition, total.parts[-1] + math.log(line.at(epsilon).condition))
