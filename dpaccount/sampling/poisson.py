@@ -141,8 +141,10 @@ class PoissonSampled(Step):
             return loss, log_p - base + loss
 
         def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
-            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants
-            low = low_tilt if low_tilt > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
+            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants; as l' >= q l, a power below 0
+            # weighs no more than q times as strongly
+            low = max(low_tilt, -1.0 + q * (1.0 + low_tilt)) if low_tilt < -1.0 else low_tilt
+            low = low if low > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
             return inner.window(min(-1.0, low), max(-1.0, high_tilt))
 
         def inverse(value: float) -> float:
