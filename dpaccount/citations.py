@@ -114,14 +114,14 @@ def _used(guarantee: Guarantee, methods: list[str]) -> list[Guarantee]:
 def _of_alternatives(guarantee: Guarantee) -> Works:
     """Steps that were answered by another guarantee of theirs than their pair."""
     if isinstance(guarantee, DominatingPair):
-        for step, _ in guarantee.terms:
+        for step in guarantee.kinds:
             if step.alternatives:
                 yield from _MECHANISMS.get(type(step), ())
 
 
 def _of_method(method: str) -> Works:
     """From the name of the engine or theorem in `Bounds.method`."""
-    if "line" in method:
+    if "line" in method or "circle" in method:
         yield "alghamdi2023saddle", "the privacy curve as a contour integral, Theorem 3.1"
     if "lattice" in method:
         yield "doroshenko2022connect", "pessimistic and optimistic privacy-loss distributions on a lattice"
@@ -151,7 +151,7 @@ def _of_guarantee(guarantee: Guarantee, adjacency: Adjacency) -> Works:
         if guarantee.pair is not None:
             yield from _of_guarantee(guarantee.pair, adjacency)
     elif isinstance(guarantee, DominatingPair):
-        for step, _ in guarantee.terms:
+        for step in guarantee.kinds:
             yield from _of_step(step, adjacency)
         yield from _of_composition(guarantee)
 
@@ -160,9 +160,9 @@ def _of_composition(pair: DominatingPair) -> Works:
     terms = pair.terms
     if len(terms) == 1 and terms[0][1] == 1:
         return
-    if all(isinstance(step, Gaussian) for step, _ in terms):
+    if all(isinstance(step, Gaussian) for step in pair.kinds):
         yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
-    elif all(isinstance(step, (PureDP, ApproximateDP)) for step, _ in terms):
+    elif all(isinstance(step, (PureDP, ApproximateDP)) for step in pair.kinds):
         yield "kairouz2015composition", "optimal composition of (epsilon, delta) guarantees, Theorem 3.3"
     yield "zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"
 
