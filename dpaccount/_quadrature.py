@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._strip import Rounding, Strip, panels, trapezoid
+from dpaccount._panels import graded
+from dpaccount._strip import GOAL, Rounding, Strip, trapezoid
 
 Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
@@ -32,7 +33,7 @@ class Density(NamedTuple):
     evaluate(x) is the privacy loss (increasing in x) and the log density of P, inverse(loss) the
     outcome of a loss, `window(low_tilt, high_tilt)` an interval outside which every tilted weight
     p(x) e^{zL(x)} with z between the tilts is negligible, `scale` the noise's own width, `strip` the facts
-    that make sums provable, if they are known.
+    that make sums provable, if they are known, on outcomes within `support` (without breaks inside).
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -41,6 +42,7 @@ class Density(NamedTuple):
     scale: float
     breaks: tuple[float, ...] = ()
     strip: Strip | None = None
+    support: tuple[float, float] = (-np.inf, np.inf)
 
 
 class Nodes(NamedTuple):
@@ -69,16 +71,16 @@ def density_nodes(
     low, high = density.window(low_tilt, high_tilt)
     left = -np.inf if lower == -np.inf else density.inverse(lower)
     right = np.inf if upper == np.inf else density.inverse(upper)
+    left, right = max(left, density.support[0]), min(right, density.support[1])
     if not max(low, left) < min(high, right):
         return Nodes(np.empty(0), np.empty(0), 0.0)
     tilts = (low_tilt, high_tilt)
     if density.strip is not None:
         facts = density.evaluate, density.strip, density.scale, (low, high)
-        whole = left <= low and high <= right
-        if whole:
-            found = trapezoid(*facts, tilts, rate, MAX_NODES)
-        else:
-            found = panels(*facts, (left, right), tilts, rate, MAX_NODES)
+        whole = left < low and high < right
+        found = trapezoid(*facts, tilts, rate, MAX_NODES) if whole else None
+        if found is None:
+            whole, found = False, graded(*facts, (left, right), tilts, rate, MAX_NODES, GOAL)
         if found is not None:
             return Nodes(*found[:3], rounding=found[3], ends_only=not whole)
     low, high, hard, slope = _bulk(density, max(low, left), min(high, right), tilts, (left, right))

@@ -2,9 +2,7 @@
 
 If |p e^{zL}|(x + iy) <= e^{growth(alpha, Re z, |Im z|)} (p e^{Re z L})(x) for all |y| <= alpha, the rule of spacing h is off
 by at most 2 e^{growth}/(e^{2 pi alpha/h} - 1) of E_P[e^{Re z L}], for every z of the strip (TW14, Theorem 5.1).
-What is left out on either side of the window is bounded by `below` and `above`. Beside a hard cut Gauss-Legendre panels of
-half-width w serve, each off by at most 64/15 w M rho^{-2n}/(1 - rho^{-2}), M the maximum on the ellipse of Bernstein's parameter
-rho, which reaches w (rho + 1/rho)/2 along the axis and w (rho - 1/rho)/2 off it (T13, Theorem 19.3).
+What is left out on either side of the window is bounded by `below` and `above`.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -45,8 +43,12 @@ class Strip(ABC):
         """The same right of x."""
 
     @abstractmethod
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         """log of an upper bound on the largest p e^{tilt L} within `reach` of x, relative to its value there."""
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        """log of sup of |p e^{zL}|/(p e^{tilt L})(x) within `along` of x on the axis and `off` beside it; Re z = tilt, |Im z| <= rate."""
+        return self.rise(x, along, tilt) + self.growth(off, tilt, rate)
 
     @abstractmethod
     def slope(self, x: Array, loss: Array) -> Array:
@@ -85,6 +87,10 @@ class LinearStrip(Strip):
     def height(self, turn: float) -> float:
         """The inverse of `turn`."""
 
+    @abstractmethod
+    def sampled_antimodes(self, probability: float, tilt: float) -> list[float]:
+        """As `antimodes`, for the loss log(1 - q + q e^L) of a Poisson sample with q = probability."""
+
     def growth(self, alpha: Array, tilt: float, rate: float) -> Array:
         return self.swell(alpha) + rate * self.turn(alpha)
 
@@ -109,8 +115,11 @@ class FlippedStrip(Strip):
     def above(self, x: float, tilt: float) -> float:
         return self.inner.below(-x, -1.0 - tilt)
 
-    def rise(self, x: Array, reach: float, tilt: float) -> Array:
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
         return self.inner.rise(-x, reach, -1.0 - tilt)
+
+    def swing(self, x: Array, along: Array, off: Array, tilt: float, rate: float) -> Array:
+        return self.inner.swing(-x, along, off, -1.0 - tilt, rate)
 
     def slope(self, x: Array, loss: Array) -> Array:
         return self.inner.slope(-x, -loss)
@@ -169,88 +178,6 @@ def trapezoid(
         low -= 0.1 * (high - low) * (left > -GOAL)
         high += 0.1 * (high - low) * (right > -GOAL)
     return None
-
-
-ORDER = 40
-_RHO = np.array([1.6, 2.0, 2.5, 3.2, 4.0, 5.5])
-
-
-def panels(
-    evaluate: Callable[[Array], tuple[Array, Array]],
-    strip: Strip,
-    scale: float,
-    window: tuple[float, float],
-    cuts: tuple[float, float],
-    tilts: tuple[float, float],
-    rate: float,
-    most: int,
-) -> tuple[Array, Array, float, Rounding] | None:
-    """The same for outcomes between two cuts, by panels that end at a cut where it lies inside the window."""
-    low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
-    half = 0.7 * scale
-    nodes, weights = _legendre()
-    for _ in range(40):
-        count = math.ceil((high - low) / (2 * half))
-        if count * ORDER > most:
-            return None
-        half = (high - low) / (2 * count)
-        middle = np.asarray(low + half * (2 * np.arange(count) + 1), dtype=np.float64)
-        x = np.asarray((middle[:, None] + half * nodes).ravel(), dtype=np.float64)
-        loss, log_w = evaluate(x)
-        log_w = log_w + np.tile(np.log(half * weights), count)
-        at, log_p = evaluate(middle)
-        error = 0.0
-        for tilt in set(tilts):
-            total = _log_sum(log_w + tilt * loss)
-            error = max(error, _panel_error(strip, middle, log_p + tilt * at - total, half, tilt, rate))
-        if cuts[0] < low:
-            error += math.exp(min(strip.below(low, tilts[0]) - _log_sum(log_w + tilts[0] * loss), 0.0))
-        if high < cuts[1]:
-            error += math.exp(min(strip.above(high, tilts[1]) - _log_sum(log_w + tilts[1] * loss), 0.0))
-        if error <= 3 * math.exp(-GOAL):
-            return loss, log_w, error, partial(_panel_rounding, strip, x, loss, half)
-        low -= 0.1 * (high - low) * (cuts[0] < low and strip.below(low, tilts[0]) - _log_sum(log_w + tilts[0] * loss) > -GOAL)
-        half *= 0.8
-    return None
-
-
-@cache
-def _legendre() -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends."""
-    import mpmath  # type: ignore[import-untyped]  # here, since few answers need it and it takes long to import
-
-    with mpmath.workdps(40):
-        rows = []
-        for guess in np.polynomial.legendre.leggauss(ORDER)[0]:
-            x = mpmath.mpf(float(guess))
-            for _ in range(2):
-                value, before = mpmath.legendre(ORDER, x), mpmath.legendre(ORDER - 1, x)
-                slope = ORDER * (before - x * value) / (1 - x * x)
-                x -= value / slope
-            before = mpmath.legendre(ORDER - 1, x)
-            rows.append((float(x), float(2 * (1 - x * x) / (ORDER * before) ** 2)))
-    found = np.array(rows)
-    return found[:, 0], found[:, 1]
-
-
-def _panel_rounding(strip: Strip, x: Array, loss: Array, half: float) -> tuple[Array, Array]:
-    """As `Strip.rounding`, for outcomes rounded like the larger of their panel's middle and itself, and rounded nodes."""
-    far = x + np.copysign(2 * half, x)
-    (a, b), (c, d) = strip.rounding(x, loss), strip.rounding(far, loss)
-    return np.maximum(a, c), np.maximum(b, d) + 4 * ULP
-
-
-def _panel_error(strip: Strip, middle: Array, log_middle: Array, half: float, tilt: float, rate: float) -> float:
-    """Sum of the panels' bounds for the best of a few ellipses."""
-    best = math.inf
-    for rho in _RHO:
-        off, along = half * (rho - 1 / rho) / 2, half * (rho + 1 / rho) / 2
-        if off >= 0.98 * strip.reach:
-            break
-        largest = log_middle + strip.rise(middle, along, tilt) + strip.growth(np.array(off), tilt, rate)
-        bound = math.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho) + _log_sum(largest)
-        best = min(best, bound)
-    return math.exp(min(best, 0.0))
 
 
 def _log_sum(a: Array) -> float:

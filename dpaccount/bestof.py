@@ -82,7 +82,7 @@ def options_of(guarantee: Guarantee) -> tuple[DominatingPair | RenyiBound, ...]:
 def _with_alternatives(option: Guarantee) -> RenyiBound | None:
     """The option with every step that has one replaced by its Renyi alternative; None if no step has."""
     pair = option.pair if isinstance(option, RenyiBound) else option
-    if not isinstance(pair, DominatingPair):
+    if not isinstance(pair, DominatingPair) or not any(step.alternatives for step in pair.kinds):
         return None
     bound: RenyiBound | None = None
     rest: list[tuple[Step, int]] = []

@@ -66,7 +66,8 @@ def cited(*answers: Any) -> tuple[Citation, ...]:
     """As `citations`, but the works and reasons themselves."""
     if not answers:
         _check.refuse("citations", "answers", "at least one answer, profile or guarantee", answers, kind=TypeError)
-    methods = [a.method if isinstance(a, Bounds) else a.achieved.method for a in answers if isinstance(a, (Bounds, Calibration))]
+    found_by = [a if isinstance(a, Bounds) else a.achieved for a in answers if isinstance(a, (Bounds, Calibration))]
+    methods = [method for bounds in found_by for method in bounds.methods]
     found: dict[str, Citation] = {}
     for answer in answers:
         for key, reason in _of(answer, methods):
@@ -93,7 +94,8 @@ def _of(answer: Any, methods: list[str]) -> Works:
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
     elif isinstance(answer, (Bounds, Calibration)):
-        yield from _of_method(answer.method if isinstance(answer, Bounds) else answer.achieved.method)
+        for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
+            yield from _of_method(method)
     else:
         _check.refuse(
             "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee or TrainingRun", answer, kind=TypeError
@@ -112,14 +114,14 @@ def _used(guarantee: Guarantee, methods: list[str]) -> list[Guarantee]:
 def _of_alternatives(guarantee: Guarantee) -> Works:
     """Steps that were answered by another guarantee of theirs than their pair."""
     if isinstance(guarantee, DominatingPair):
-        for step, _ in guarantee.terms:
+        for step in guarantee.kinds:
             if step.alternatives:
                 yield from _MECHANISMS.get(type(step), ())
 
 
 def _of_method(method: str) -> Works:
     """From the name of the engine or theorem in `Bounds.method`."""
-    if "line" in method:
+    if "line" in method or "circle" in method:
         yield "alghamdi2023saddle", "the privacy curve as a contour integral, Theorem 3.1"
     if "lattice" in method:
         yield "doroshenko2022connect", "pessimistic and optimistic privacy-loss distributions on a lattice"
@@ -149,7 +151,7 @@ def _of_guarantee(guarantee: Guarantee, adjacency: Adjacency) -> Works:
         if guarantee.pair is not None:
             yield from _of_guarantee(guarantee.pair, adjacency)
     elif isinstance(guarantee, DominatingPair):
-        for step, _ in guarantee.terms:
+        for step in guarantee.kinds:
             yield from _of_step(step, adjacency)
         yield from _of_composition(guarantee)
 
@@ -158,9 +160,9 @@ def _of_composition(pair: DominatingPair) -> Works:
     terms = pair.terms
     if len(terms) == 1 and terms[0][1] == 1:
         return
-    if all(isinstance(step, Gaussian) for step, _ in terms):
+    if all(isinstance(step, Gaussian) for step in pair.kinds):
         yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
-    elif all(isinstance(step, (PureDP, ApproximateDP)) for step, _ in terms):
+    elif all(isinstance(step, (PureDP, ApproximateDP)) for step in pair.kinds):
         yield "kairouz2015composition", "optimal composition of (epsilon, delta) guarantees, Theorem 3.3"
     yield "zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"
 

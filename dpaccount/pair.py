@@ -8,7 +8,7 @@ so that it can be sampled and put on a lattice. A `Composition` is a sum of step
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -20,10 +20,13 @@ from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp, log_diff, log_total
 from dpaccount._quadrature import Density as Density
 from dpaccount._quadrature import Nodes, density_nodes
+from dpaccount._slip import Slip, atoms_slip
+from dpaccount._slip import log as safe_log
 from dpaccount._strip import FlippedStrip, Rounding
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
+SHOWN = 12  # distinct steps in the text of a composition
 
 
 class Facts(NamedTuple):
@@ -77,7 +80,7 @@ class DominatingPair(Guarantee):
 
     @property
     @abstractmethod
-    def terms(self) -> tuple[tuple[Step, int], ...]:
+    def terms(self) -> Sequence[tuple[Step, int]]:
         """The distinct steps with their counts."""
 
     @abstractmethod
@@ -114,7 +117,7 @@ class DominatingPair(Guarantee):
     def __add__(self, other: object) -> DominatingPair:
         if not isinstance(other, DominatingPair):
             return NotImplemented
-        return compose(self.terms + other.terms)
+        return compose((*self.terms, *other.terms))
 
     @final
     def __mul__(self, times: object) -> DominatingPair:
@@ -126,6 +129,11 @@ class DominatingPair(Guarantee):
         return compose((step, count * number) for step, count in self.terms)
 
     __rmul__ = __mul__
+
+    @property
+    def kinds(self) -> Iterable[Step]:
+        """Steps of every kind there is: all of them, or one of each where there are too many to look at."""
+        return (step for step, _ in self.terms)
 
     @cached_property
     def log_p_only(self) -> float:
@@ -201,10 +209,33 @@ class Step(DominatingPair):
         """By how much probabilities as given miss the sum 1: relative to each of them."""
         return 0.0
 
+    def atom_rounding(self) -> tuple[Array, Array]:
+        """For every atom, what its loss may be off by absolutely and its mass relatively."""
+        loss, log_p = self.atoms()
+        return self.loss_error(loss), 1e-15 * (1.0 + np.abs(log_p)) + self.mass_error
+
     @property
     def log_left_out(self) -> float:
         """log of the P-mass that the atoms leave out."""
         return -np.inf
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        """What rounding does to the formula of the curve, `value` at `epsilon`."""
+        return plain_slip(self, epsilon)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        """The same for the swapped pair."""
+        return plain_slip(self.reversed(), epsilon)
+
+    def above(self, loss: float) -> tuple[float, float]:
+        """log P[L > loss] and log Q[L > loss], at levels that keep their digits near 0."""
+        tails = self.tails(np.array(loss))
+        return float(tails.p_above), float(tails.q_above)
+
+    def reversed_above(self, loss: float) -> tuple[float, float]:
+        """The same for the swapped pair."""
+        tails = self.reversed().tails(np.array(loss))
+        return float(tails.p_above), float(tails.q_above)
 
     @abstractmethod
     def reversed(self) -> Step:
@@ -220,22 +251,37 @@ class Step(DominatingPair):
         self, low_tilt: float, high_tilt: float, rate: float, lower: float = -np.inf, upper: float = np.inf
     ) -> Nodes:
         """Nodes for E_P[e^{zL}; lower < L <= upper] with low_tilt <= Re z <= high_tilt, |Im z| <= rate."""
+        density = self.density()
+        smooth = None if density is None else density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
+        return self.with_atoms(smooth, lower, upper)
+
+    @final
+    def with_atoms(self, smooth: Nodes | None, lower: float = -np.inf, upper: float = np.inf) -> Nodes:
+        """The atoms in lower < L <= upper before nodes of the density there."""
         loss, log_p = self.atoms()
         keep = (loss > lower) & (loss <= upper)
         loss, log_p = loss[keep], log_p[keep]
-        density = self.density()
-        if density is None:
-            return Nodes(loss, log_p, 0.0, loss.size, _atom_rounding(loss, log_p))
-        smooth = density_nodes(density, low_tilt, high_tilt, rate, lower, upper)
+
+        def rounding() -> tuple[Array, Array]:
+            off, part = self.atom_rounding()
+            return off[keep], part[keep]
+
+        if smooth is None:
+            return Nodes(loss, log_p, 0.0, loss.size, rounding)
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size, _both_roundings(_atom_rounding(loss, log_p), smooth.rounding), smooth.ends_only)
+        return Nodes(*both, smooth.error, loss.size, _both_roundings(rounding, smooth.rounding), smooth.ends_only)
 
 
-def _atom_rounding(loss: Array, log_p: Array) -> Rounding:
-    """Atoms are stated to a few ulps of their loss and of their logarithm."""
-    return lambda: (1e-15 * np.abs(loss), 1e-15 * (1.0 + np.abs(log_p)))
+def plain_slip(step: Step, epsilon: float) -> Slip:
+    """For sums over atoms; for differences of tails, a loss off by rounding counts with the slope there, e^eps Q[L > eps]."""
+    if step.density() is None:
+        loss, log_p = step.atoms()
+        return atoms_slip(loss, log_p, step.loss_error(loss), step.mass_error, step.log_left_out, epsilon)
+    tails = step.tails(np.array(epsilon))
+    reach = abs(epsilon) + max(abs(v) for v in (step.facts.min_loss, step.facts.max_loss, 0.0) if np.isfinite(v))
+    return Slip(tails.error, epsilon + float(tails.q_above) + safe_log(2 * ULP * reach))
 
 
 def _both_roundings(atoms: Rounding, smooth: Rounding | None) -> Rounding | None:
@@ -319,6 +365,7 @@ class Reversed(Step):
             scale=inner.scale,
             breaks=tuple(-b for b in reversed(inner.breaks)),
             strip=None if inner.strip is None else FlippedStrip(inner.strip),
+            support=_flip(inner.support),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -336,6 +383,10 @@ class Reversed(Step):
     def loss_error(self, loss: Array) -> Array:
         return self.step.loss_error(-loss)
 
+    def atom_rounding(self) -> tuple[Array, Array]:
+        (off, part), (loss, log_p) = self.step.atom_rounding(), self.step.atoms()
+        return off, part + off + ULP * (np.abs(loss) + np.abs(log_p))
+
     @property
     def mass_error(self) -> float:
         return self.step.mass_error
@@ -343,6 +394,18 @@ class Reversed(Step):
     @property
     def log_left_out(self) -> float:
         return self.step.log_left_out
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        return self.step.reversed_slip(epsilon, value)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        return self.step.slip(epsilon, value)
+
+    def above(self, loss: float) -> tuple[float, float]:
+        return self.step.reversed_above(loss)
+
+    def reversed_above(self, loss: float) -> tuple[float, float]:
+        return self.step.above(loss)
 
     def step_log_mgf(self, z: Any) -> Any:
         return self.step.step_log_mgf(-1.0 - np.asarray(z))
@@ -374,6 +437,13 @@ class Composition(DominatingPair):
 
     parts: tuple[tuple[Step, int], ...]
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
     @property
     def terms(self) -> tuple[tuple[Step, int], ...]:
         return self.parts
@@ -392,7 +462,12 @@ class Composition(DominatingPair):
         )
 
     def __repr__(self) -> str:
-        return " + ".join(repr(step) if count == 1 else f"{count} * {step!r}" for step, count in self.parts)
+        """The expression; of a long one its beginning and its end."""
+        shown = self.parts if len(self.parts) <= SHOWN else (*self.parts[: SHOWN - 1], *self.parts[-1:])
+        texts = [repr(step) if count == 1 else f"{count} * {step!r}" for step, count in shown]
+        if shown is not self.parts:
+            texts.insert(-1, f"<{len(self.parts) - SHOWN} more>")
+        return " + ".join(texts)
 
 
 def compose_all(pairs: Iterable[tuple[DominatingPair, int]]) -> DominatingPair:

@@ -19,6 +19,7 @@ poisson-sampled        step (NODE), sampling_probability
 fixed-size-sampled     step (NODE), sample_size, dataset_size
 reversed               step (NODE)
 composition            parts, a list of {count, step (NODE)}
+noise-schedule         noise_multipliers, counts (lists), sampling_probability, swapped
 zcdp                   rho
 rdp-table              orders, values (lists)
 renyi-bound            sources, a list of {count, source (NODE zcdp or rdp-table)}, pair (NODE, optional)
@@ -47,6 +48,7 @@ from dpaccount.pair import Composition, DominatingPair, Guarantee, Reversed, Ste
 from dpaccount.renyi import ZCDP, OrderTable, RenyiBound, Source
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.sampling.schedule import NoiseSchedule
 
 FORMAT, VERSION = "dpaccount", 1
 MAX_DEPTH = 32
@@ -177,6 +179,10 @@ def _numbers(value: Any, path: str, depth: int) -> tuple[float, ...]:
     return tuple(_number(v, f"{path}[{i}]", depth) for i, v in enumerate(_list(value, path)))
 
 
+def _wholes(value: Any, path: str, depth: int) -> tuple[int, ...]:
+    return tuple(_count(v, f"{path}[{i}]") for i, v in enumerate(_list(value, path)))
+
+
 def _list(value: Any, path: str) -> list[Any]:
     if not isinstance(value, list) or not value:
         _refuse(path, "a non-empty list", value, kind=ValueError if value == [] else TypeError)
@@ -291,6 +297,9 @@ _STEPS: dict[str, _Form] = {
     "poisson-sampled": _Form(PoissonSampled, {"step": _step, "sampling_probability": _number}),
     "fixed-size-sampled": _Form(FixedSizeSampled, {"step": _step, "sample_size": _whole, "dataset_size": _whole}),
     "reversed": _Form(_reversed, {"step": _step}),
+    "noise-schedule": _Form(
+        NoiseSchedule, {"noise_multipliers": _numbers, "counts": _wholes, "sampling_probability": _number, "swapped": _flag}
+    ),
 }
 _NAMES: dict[type, str] = {
     **{form.made: kind for kind, form in _STEPS.items() if isinstance(form.made, type)},

@@ -24,10 +24,12 @@ from dpaccount.renyi import ZCDP, OrderTable, RenyiBound
 from dpaccount.results import Bounds, Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.sampling.schedule import NoiseSchedule
 from dpaccount.training import TrainingRun
 
 OWNER = "privacy_statement"
 STYLES = ("plain", "markdown", "latex")
+LONGEST = 100  # parts that are listed one by one
 DIGITS = 9
 RELATIONS = {
     Adjacency.ADD_OR_REMOVE: "one record is added or removed",
@@ -38,7 +40,9 @@ RELATIONS = {
 ENGINES = {
     "closed": "closed form",
     "line": "contour integral at the saddle point",
+    "circle": "contour integral over one period of a lattice",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
+    "balls": "contour integral in ball arithmetic",
 }
 
 
@@ -214,8 +218,15 @@ def _describe_run(run: TrainingRun) -> list[tuple[str, str]]:
 
 
 def _parts(guarantee: Guarantee) -> list[str]:
+    if isinstance(guarantee, NoiseSchedule):
+        first, last = guarantee.noise_multipliers[0], guarantee.noise_multipliers[-1]
+        return [
+            f"{sum(guarantee.counts)} steps: Gaussian, {len(guarantee.counts)} noise multipliers from {shown(first)} to {shown(last)}, "
+            f"Poisson, q = {shown(guarantee.sampling_probability)}"
+        ]
     if isinstance(guarantee, DominatingPair):
-        return [_part(step, count) for step, count in guarantee.terms]
+        parts = [_part(step, count) for step, count in guarantee.terms]
+        return parts if len(parts) <= LONGEST else [*parts[:LONGEST], f"and {len(parts) - LONGEST} more parts"]
     if isinstance(guarantee, RenyiBound):
         sources = [f"{count} x {_source_text(source)}" for source, count in guarantee.sources]
         return sources + ([] if guarantee.pair is None else _parts(guarantee.pair))

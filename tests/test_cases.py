@@ -14,13 +14,14 @@ import pytest
 
 from dpaccount import serial
 from dpaccount.calibration import calibrate
+from dpaccount.conversions import renyi_epsilon
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines import auto
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.pair import DominatingPair
-from dpaccount.renyi import RenyiBound, renyi_epsilon
+from dpaccount.renyi import RenyiBound
 from dpaccount.results import Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled, unamplified

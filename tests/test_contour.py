@@ -10,7 +10,7 @@ import pytest
 from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
 from dpaccount import _strip as strip_module
 from dpaccount.engines import axis, contour, decay, jump, line
-from dpaccount.engines.axis import Axis
+from dpaccount.engines.axis import Axis, below
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("contours.json").read_text())
@@ -165,11 +165,11 @@ def test_the_evaluated_masses_and_losses_are_within_the_rounding_they_state():
 
 def test_without_a_strip_the_same_contour_only_estimates():
     pair = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
-    plain = contour.Contour(pair, 1.0, jump.NO_CUT)
-    nodes = Axis(pair, 0.0, 10.0, 5.0, np.inf)
+    plain = contour.Contour.beside(pair, 1.0, jump.NO_CUT)
+    nodes = Axis(below(pair, np.inf), 0.0, 10.0, 5.0)
     assert plain.proved
     assert nodes.proved
-    unproved = contour.Contour(pair, 1.0, jump.Margin(3.0, -69.0, bounded=False))
+    unproved = contour.Contour.beside(pair, 1.0, jump.Margin(3.0, -69.0, bounded=False))
     assert not unproved.proved
     low, high = (np.exp(unproved.at(1.0).log_delta) * (1 + side * 1e-9) for side in (-1, 1))
     assert low < np.exp(plain.at(1.0).log_delta) < high

@@ -14,7 +14,7 @@ RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
 @pytest.mark.parametrize("epsilon", [5.0, 8.0, 20.0, 50.0])
 def test_a_deep_tail_is_the_same_with_the_jump_split_off_and_without(epsilon):
     """Two lines with different K, different saddle points and, split or not, different quadrature in the outcome."""
-    plain, split = (contour.Contour(RUN, epsilon, margin) for margin in (jump.NO_CUT, jump.margin(RUN)))
+    plain, split = (contour.Contour.beside(RUN, epsilon, margin) for margin in (jump.NO_CUT, jump.margin(RUN)))
     one, two = line.answer(plain, epsilon), line.answer(split, epsilon)
     assert one.certified
     assert two.certified
@@ -137,7 +137,7 @@ def test_a_direction_far_below_the_other_does_not_cost_the_certificate(epsilon):
 
 def test_the_mass_below_a_cut_is_known_to_its_thin_side():
     pair = 2991601 * PoissonSampled(Gaussian(1.016338959186694), 0.020527478734714846)
-    found = line.answer(contour.Contour(pair, 2.86, jump.margin(pair)), 2.86)
+    found = line.answer(contour.Contour.beside(pair, 2.86, jump.margin(pair)), 2.86)
     assert found.lower <= 0.0
     assert found.lower > -1e-8
 

@@ -15,11 +15,15 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from figures import (
+    certified_digits_cost_less_than_a_grid,
     dp_sgd_is_ruled_by_removal,
     gaussian_delta_falls_with_noise,
+    ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
     sampling_makes_the_trade_off_asymmetric,
+    the_hard_corner_keeps_its_digits,
     the_line_runs_through_the_saddle,
+    time_is_flat_in_steps,
 )
 from figures.__main__ import scripts
 from figures._style import STYLE, save
@@ -118,6 +122,46 @@ def test_the_line_runs_through_the_saddle_and_its_area_is_delta():
     seen = size > 1e-9 * size.max()
     assert (np.diff(size[middle:][seen[middle:]]) < 0).all(), "a single bump"
     assert size.sum() < 1.05 * np.real(numbers["line"]).sum(), "hardly any cancellation"
+
+
+def test_time_is_flat_in_steps_and_every_width_is_certified():
+    numbers = time_is_flat_in_steps.data(quick=True)
+    flat = numbers["sampled"]
+    assert (flat["steps"].min(), flat["steps"].max()) == (1e3, 1e9)
+    assert flat["seconds"].max() < 4 * flat["seconds"].min()
+    for rows in numbers.values():
+        assert rows["certified"].all()
+        assert (rows["seconds"] < 0.05).all()
+        assert (rows["relative_width"] < 1e-8).all()
+    assert (flat["relative_width"][flat["steps"] <= 1e5] < 1e-10).all()
+
+
+def test_certified_digits_cost_less_than_a_grid():
+    for points in certified_digits_cost_less_than_a_grid.data(quick=True)["runs"].values():
+        ((taken, excess),) = points["dpaccount"]
+        assert 0 <= excess < 1e-9
+        peers = [point for who, known in points.items() if not who.startswith("dpaccount") for point in known]
+        assert len(peers) >= 4
+        assert all(error > 100 * excess for _, error in peers)
+        assert all(seconds > taken for seconds, error in peers if error < 1e-2), "two digits of a grid take longer"
+
+
+def test_ordinary_questions_take_milliseconds():
+    for name, times in ordinary_questions_take_milliseconds.data(quick=True).items():
+        assert times["dpaccount"] < 0.1, name
+        assert times["dp-accounting"] > 50 * times["dpaccount"], name
+
+
+def test_the_hard_corner_keeps_its_digits():
+    numbers = the_hard_corner_keeps_its_digits.data(quick=True)
+    groups = list(numbers["groups"].values())
+    assert sum(len(group["width"]) for group in groups) + numbers["lost"] <= numbers["cases"]
+    assert numbers["cases"] >= 100
+    ordinary = groups[0]
+    known = (ordinary["width"] < 1e-4).sum()
+    assert known > len(ordinary["width"]) / 2
+    assert np.median(ordinary["seconds"]) < 1.0
+    assert min(group["seconds"].min() for group in groups) > 0.0
 
 
 def test_the_command_writes_every_figure_in_two_formats(tmp_path):

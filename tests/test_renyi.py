@@ -13,6 +13,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dpaccount.bestof import BestOf
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
@@ -21,7 +22,7 @@ from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair
-from dpaccount.renyi import CONVERSIONS, RenyiBound, pair_rdp
+from dpaccount.renyi import RenyiBound, pair_rdp
 from dpaccount.results import Status
 from dpaccount.sampling.poisson import PoissonSampled
 

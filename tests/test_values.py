@@ -137,7 +137,7 @@ def test_gaussian_sigma(name: str, epsilon: float, delta: float, exact: dict[str
 
 def test_improved_conversion_names_its_order() -> None:
     """The best orders, 5.7985 and 5.4318, printed to four digits in the notes."""
-    from dpaccount.renyi import renyi_epsilon
+    from dpaccount.conversions import renyi_epsilon
 
     rdp = RenyiBound.zcdp(0.5).rdp
     assert renyi_epsilon(rdp, 1e-5, "mironov").order == pytest.approx(5.7985, abs=6e-5)

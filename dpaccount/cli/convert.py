@@ -12,11 +12,12 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.cli.options import AS_JSON, Numbers
 from dpaccount.cli.show import print_json, print_lines, print_table
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.pair import Guarantee
-from dpaccount.renyi import CONVERSIONS, OrderTable, RenyiBound
+from dpaccount.renyi import OrderTable, RenyiBound
 from dpaccount.results import Status
 from dpaccount.statement import shown, shown_up
 

@@ -13,9 +13,9 @@ import click
 from click.core import ParameterSource
 
 from dpaccount.adjacency import Adjacency
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import Guarantee
-from dpaccount.renyi import CONVERSIONS
 from dpaccount.serial import from_json
 
 LOADED = "dpaccount.guarantee"  # where a run file in the JSON form of `serial` is kept
@@ -100,7 +100,7 @@ RUN: dict[str, _Decorator] = {
         help="Which data sets are neighbours.",
     ),
     "method": click.option(
-        "--method", type=click.Choice(METHODS), default="auto", show_default=True, help="Engine; lattice certifies."
+        "--method", type=click.Choice(METHODS), default="auto", show_default=True, help="Engine; lattice certifies, balls verifies."
     ),
     "after": click.option(
         "--after", type=click.Path(exists=True, dir_okay=False, path_type=Path), multiple=True, metavar="FILE",

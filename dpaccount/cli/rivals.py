@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount.conversions import renyi_epsilon
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.pair import DominatingPair, Step
-from dpaccount.renyi import renyi_epsilon
 
 Array = npt.NDArray[np.float64]
 USUAL_ORDERS = tuple(1 + x / 10 for x in range(1, 100)) + tuple(float(x) for x in range(12, 64))
@@ -67,6 +67,8 @@ def grid_figure(sides: Sequence[DominatingPair], delta: float, step: float = GRI
 
 def _grid_epsilon(side: DominatingPair, delta: float, step: float) -> float | None:
     """epsilon at delta by one untilted FFT in doubles; None if too many points are needed."""
+    if side.log_p_only == 0.0:
+        return math.inf  # no loss is finite
     low, high = _window(side)
     size = 2 ** math.ceil(math.log2(max((high - low) / step + 2, 2)))
     if size > MAX_POINTS:

@@ -8,15 +8,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import options_of
-from dpaccount.engines import auto, closed, invert
+from dpaccount.conversions import renyi_epsilon, renyi_log_delta
+from dpaccount.engines import auto, closed, invert, line
 from dpaccount.engines.axis import Hint
+from dpaccount.engines.shelf import Shelf
 from dpaccount.pair import DominatingPair, Guarantee
-from dpaccount.renyi import RenyiBound, pair_rdp, renyi_epsilon, renyi_log_delta
+from dpaccount.renyi import RenyiBound, pair_rdp
 from dpaccount.results import LogDelta, Status
 
+Array = npt.NDArray[np.float64]
+BLOCK = 24  # epsilons at which a smaller direction is looked at together
 EXACT = 4e-15  # rounding allowance of formulas evaluated in doubles
 
 
@@ -59,6 +64,36 @@ class PairOption:
         for curve in self.curves:  # a direction that lies below the other need not be known well
             found.append(curve.fresh(epsilon, found[0].lower if found else np.nan))
         return self._larger(found)
+
+    def fresh_many(self, epsilons: Array) -> list[LogDelta]:
+        """The same at many epsilons, on shared contours; the answers depend on these epsilons alone."""
+        found: list[LogDelta | None] = [None] * epsilons.size
+        left = np.flatnonzero(np.isfinite(epsilons))
+        for i, answer in zip(left, Shelf(self.sides[0], self.method).log_deltas(epsilons[left]), strict=True):
+            found[i] = answer
+        for side in self.sides[1:]:
+            left = self._not_below(side, epsilons, left, found)
+            for i, answer in zip(left, Shelf(side, self.method).log_deltas(epsilons[left]), strict=True):
+                first = found[i]
+                assert first is not None
+                again = answer.upper < first.lower and not answer.certified
+                found[i] = None if again else self._larger([first, answer])
+        return [self.fresh(float(e)) if answer is None else self._larger([answer]) for e, answer in zip(epsilons, found, strict=True)]
+
+    def _not_below(
+        self, side: DominatingPair, epsilons: Array, which: npt.NDArray[np.int64], found: list[LogDelta | None]
+    ) -> npt.NDArray[np.int64]:
+        """Where a direction is not proved to lie below what was found: both fall, so that it is looked at at a few epsilons."""
+        if self.method not in ("auto", "line") or auto.select(side).engine != "line":
+            return which
+        order, left = which[np.argsort(epsilons[which])], []
+        for start in range(0, order.size, BLOCK):
+            block = order[start : start + BLOCK]
+            last = found[block[-1]]
+            goal = -np.inf if last is None or not last.certified else last.lower
+            if not line.excluded(side, float(epsilons[block[0]]), goal)[0]:
+                left.append(block)
+        return np.concatenate(left) if left else np.empty(0, dtype=int)
 
     def _beyond(self) -> LogDelta:
         """delta(inf), the probability of an infinite loss."""
@@ -286,6 +321,13 @@ class Evaluator:
         """`log_delta` whose digits do not depend on what was asked before."""
         found = (o.fresh(epsilon) if isinstance(o, PairOption) else o.log_delta(epsilon) for o in self.options)
         return min(found, key=lambda a: a.upper)
+
+    def fresh_many(self, epsilons: Array) -> list[LogDelta]:
+        """`fresh` at many epsilons, on shared contours where there are pairs."""
+        found = [
+            o.fresh_many(epsilons) if isinstance(o, PairOption) else [o.log_delta(float(e)) for e in epsilons] for o in self.options
+        ]
+        return [min(answers, key=lambda a: a.upper) for answers in zip(*found, strict=True)]
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         """The option with the least upper epsilon."""

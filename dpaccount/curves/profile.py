@@ -9,16 +9,18 @@ import numpy as np
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.curves.evaluate import CurveOption, Evaluator
 from dpaccount.curves.group import generic_group, group_pair
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import DominatingPair, Guarantee
-from dpaccount.renyi import CONVERSIONS, RenyiBound
+from dpaccount.renyi import RenyiBound
 from dpaccount.results import Bounds, LogDelta, Status, is_wide
 
 LOG_MIN = -708.0
+SHARED = 6  # so many epsilons in one call share contours
 
 
 class PrivacyProfile:
@@ -30,8 +32,9 @@ class PrivacyProfile:
         What is known about the mechanism, e.g. ``1000 * PoissonSampled(Gaussian(1.0), 0.01)``.
     adjacency : {"add-or-remove", "replace-one", "zero-out", "as-written"}
         The relation on data sets. ``as-written`` takes the ordered pair of the expression itself.
-    method : {"auto", "closed", "line", "lattice"}
-        The engine; see `select`. ``lattice`` gives a certified bracket for every pair.
+    method : {"auto", "closed", "line", "circle", "lattice", "balls"}
+        The engine; see `select`. ``lattice`` gives a certified bracket for every pair, ``balls`` one of a double's width by
+        ball arithmetic where it has a proof (extra ``dpaccount[certify]``).
     conversion : {"improved", "mironov", "optimal"}
         How Renyi bounds become (eps, delta).
 
@@ -113,7 +116,10 @@ class PrivacyProfile:
 
     def _log_deltas(self, name: str, epsilon: Any) -> tuple[tuple[Any, Any, Any], list[LogDelta]]:
         values = _check.reals(f"PrivacyProfile.{name}", "epsilon", epsilon, infinite=True)
-        answers = [self._log_delta(float(e), fresh=True) for e in values.ravel()]
+        if values.size < SHARED:
+            answers = [self._log_delta(float(e), fresh=True) for e in values.ravel()]
+        else:
+            answers = self._evaluator.fresh_many(np.where(np.isneginf(values), -1e300, values).ravel())
         shaped = tuple(np.array([a[i] for a in answers]).reshape(values.shape)[()] for i in range(3))
         return shaped, answers  # type: ignore[return-value]
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import closed, lattice, line
+from dpaccount.engines import balls, circle, closed, lattice, line
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "lattice")
+METHODS = ("auto", "closed", "line", "circle", "lattice", "balls")
+MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 
 
 class Selection(NamedTuple):
@@ -43,10 +46,14 @@ def select(pair: DominatingPair) -> Selection:
 
 @lru_cache(maxsize=64)
 def _selected(pair: DominatingPair) -> Selection:
-    if closed.supports(pair):
+    if closed.supports(pair) and not MANY < closed.combination_count(pair) < math.inf:
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
         return Selection("lattice", "the loss is constant")
+    if circle.common_lattice(pair) is not None:
+        return Selection("circle", "every loss lies on one lattice: contour over one period of the characteristic function")
+    if closed.supports(pair):
+        return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
     return Selection("line", "the loss has a density: contour at the saddle point; the lattice brackets where it cannot vouch")
@@ -66,6 +73,8 @@ def log_delta(
 
     With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
     """
+    if method == "balls":
+        return balls.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
@@ -78,6 +87,11 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
+    if method == "circle":
+        try:
+            return circle.log_delta(pair, epsilon)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='circle'` cannot answer here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
@@ -90,7 +104,19 @@ def log_delta(
             far = lattice.far_tail(pair, epsilon, goal)
             if far is not None:
                 return far
+    if engine == "circle":
+        with suppress(CannotVouch):
+            return circle.log_delta(pair, epsilon)
+        if closed.supports(pair):
+            return closed.log_delta(pair, epsilon)
     return lattice.log_delta(pair, epsilon, goal)
+
+
+def inside(pair: DominatingPair, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Where epsilon certainly lies inside the range of the loss, so that an engine must answer."""
+    low, high = pair.loss_range
+    hair = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
+    return np.asarray((low + hair < epsilon) & (epsilon < high - hair))
 
 
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
@@ -99,8 +125,8 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     The ends are sums of rounded losses: within their rounding the bracket holds what an end beyond epsilon would give.
     """
     low, high = pair.loss_range
-    inside = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
-    if low + inside < epsilon < high - inside:
+    hair = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
+    if low + hair < epsilon < high - hair:
         return None
     mass = pair.log_p_only
     if np.isfinite(high):
@@ -123,6 +149,6 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
 def _at_top(step: Step, gap: float) -> float:
     """An upper bound on log P[L >= max - gap]."""
     end = step.facts.max_loss
-    found = closed.above(step, end - 2 * gap - 16 * ULP * abs(end))[0]
+    found = step.above(end - 2 * gap - 16 * ULP * abs(end))[0]
     found = max(found, -700.0)  # some steps leave out what is thinner
     return min(found + 1e-13 * (1.0 + abs(found)), 0.0)

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
-from dpaccount._quadrature import TooManyNodes
+from dpaccount._quadrature import Nodes, TooManyNodes
 from dpaccount._strip import Rounding
+from dpaccount.engines.many import Family, Many, families
 from dpaccount.pair import DominatingPair, Step, log_error
 
 Array = npt.NDArray[np.float64]
@@ -32,17 +33,38 @@ class Hint(NamedTuple):
     rate: float
 
 
-class _Overflow(CannotVouch):
+class Overflow(CannotVouch):
     """A tilt so large that its sums leave the doubles."""
+
+
+class Part(NamedTuple):
+    """The losses of a step in (lower, upper], so many times."""
+
+    step: Step
+    times: int
+    lower: float = -np.inf
+    upper: float = np.inf
+
+
+class Parts(NamedTuple):
+    """What an axis sums up: parts one by one, and families of many distinct steps below a common cut."""
+
+    single: tuple[Part, ...]
+    families: tuple[Family, ...] = ()
+    cut: float = np.inf
+
+
+def below(pair: DominatingPair, cut: float) -> Parts:
+    """Every step of a pair with all its losses up to a common cut."""
+    single, several = families(pair)
+    return Parts(tuple(Part(step, count, upper=cut) for step, count in single), several, cut)
 
 
 @dataclass
 class Term:
-    """One distinct step: count, normalised nodes with a weight, and the log of its mass below the cut."""
+    """One part: its count, normalised nodes with a weight, and the log of its mass."""
 
-    step: Step
-    cut: float
-    count: int
+    part: Part
     loss: Array
     weight: Array
     log_mass: float
@@ -52,10 +74,23 @@ class Term:
     ends_only: bool
 
     def __post_init__(self) -> None:
+        self.count = self.part.times
         self.mean = float(self.weight @ self.loss)
         moved = self.loss - self.mean
         self.moments = np.stack([self.weight, self.weight * moved, self.weight * moved * moved])
         self.variance = float(self.moments[2].sum())
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        """K(c) - K(0), K'(c), K''(c) of one such step."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            total, shift, square = (self.moments @ np.expm1(c * self.loss)).tolist()
+        if not square < 1e280:
+            raise Overflow("the tilt overflows")
+        mass = 1.0 + total
+        if not mass > 0.0:
+            raise CannotVouch("the tilt leaves no mass")
+        shift /= mass
+        return math.log1p(total), self.mean + shift, max((self.variance + square) / mass - shift * shift, 0.0)
 
     @cached_property
     def rounding(self) -> tuple[Array, Array] | None:
@@ -85,42 +120,49 @@ def _mass_below(step: Step, cut: float) -> tuple[float, float]:
     return below, float(log_error(above, error)) * math.exp(min(above - below, 700.0)) + ULP * abs(below)
 
 
+def _log_mass(part: Part, nodes: Nodes) -> tuple[float, float]:
+    """log P[lower < L <= upper, L < inf] and its absolute error."""
+    if part.lower == -np.inf:
+        return _mass_below(part.step, part.upper)
+    total = log_total(nodes.log_p)
+    weight = np.exp(nodes.log_p - total)
+    relative = 16 * ULP if nodes.rounding is None else float(weight @ nodes.rounding()[1])
+    return total, nodes.error + relative + 2 * SUM + 4 * ULP * abs(total)
+
+
 class Axis:
     """K and its first two derivatives on the real axis, from nodes valid for tilts in [low, high]."""
 
-    def __init__(self, pair: DominatingPair, low: float, high: float, rate: float, cut: float) -> None:
-        self.low, self.high, self.rate = low, high, rate
+    def __init__(self, parts: Parts, low: float, high: float, rate: float) -> None:
+        self.parts, self.low, self.high, self.rate = parts, low, high, rate
         self.mass_error = 0.0  # of log_mass
         self.terms: list[Term] = []
-        for step, count in pair.terms:
-            nodes = step.nodes(low, high, rate, upper=cut)
+        self.many = [Many(family, parts.cut, low, high, rate) for family in parts.families]
+        for part in parts.single:
+            nodes = part.step.nodes(low, high, rate, part.lower, part.upper)
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
-            below, error = _mass_below(step, cut)
-            self.mass_error += count * error
+            mass, error = _log_mass(part, nodes)
+            self.mass_error += part.times * error
             weight = np.exp(nodes.log_p - log_total(nodes.log_p))
             self.terms.append(
-                Term(step, cut, count, nodes.loss, weight, below, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
+                Term(part, nodes.loss, weight, mass, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
             )
-        self.log_mass = sum(t.count * t.log_mass for t in self.terms)
+        self.mass_error += sum(m.mass_error for m in self.many)
+        self.log_mass = sum(t.count * t.log_mass for t in self.terms) + sum(m.log_mass for m in self.many)
         self.proved = all(t.state_rounding is not None for t in self.terms)
-        self.ends_only = any(t.ends_only for t in self.terms)
+        self.ends_only = any(t.ends_only for t in self.terms) or any(m.ends_only for m in self.many)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
         k = mean = variance = 0.0
         for t in self.terms:
-            with np.errstate(over="ignore", invalid="ignore"):
-                total, shift, square = (t.moments @ np.expm1(c * t.loss)).tolist()
-            if not square < 1e280:
-                raise _Overflow("the tilt overflows")
-            mass = 1.0 + total
-            if not mass > 0.0:
-                raise CannotVouch("the tilt leaves no mass")
-            shift /= mass
-            k += t.count * math.log1p(total)
-            mean += t.count * (t.mean + shift)
-            variance += t.count * max((t.variance + square) / mass - shift * shift, 0.0)
+            one = t.cumulants(c)
+            k += t.count * one[0]
+            mean += t.count * one[1]
+            variance += t.count * one[2]
+        for m in self.many:
+            k, mean, variance = (a + b for a, b in zip((k, mean, variance), m.cumulants(c), strict=True))
         return k, mean, variance
 
     def log_mgf(self, c: float) -> float:
@@ -132,7 +174,7 @@ class Axis:
             if not -1.0 < moved < 1e280:
                 raise CannotVouch("the tilt leaves no mass, or overflows")
             total += t.count * math.log1p(moved)
-        return total
+        return total + sum(m.log_mgf(c) for m in self.many)
 
     def rounding(self, c: float) -> float:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
@@ -141,7 +183,7 @@ class Axis:
             with np.errstate(over="ignore"):
                 growth = np.expm1(c * t.loss)
             if not growth.max() < 1e280:
-                raise _Overflow("the tilt overflows")
+                raise Overflow("the tilt overflows")
             if t.rounding is None:
                 total += t.count * (16 * ULP + t.error) * min(float(t.weight @ np.abs(growth)), 4.0)
                 continue
@@ -152,45 +194,46 @@ class Axis:
                 t.weight @ ((off + ULP * np.abs(t.loss)) * (1.0 + growth))
             )
             total += t.count * (moved / mass + 4 * self.node_error(t, c) + 4 * ULP * abs(math.log(mass)))
-        return 1.1 * total
+        return 1.1 * (total + sum(m.rounding(c) for m in self.many))
 
     def node_error(self, t: Term, c: float) -> float:
-        """The nodes' error relative to E[e^{cL}]; in absolute terms it is log-convex between the ends of the tilts."""
+        """The nodes' error relative to E[e^{cL}]; in absolute terms its logarithm lies below the chord between the ends of the tilts."""
         if not t.ends_only or c in (self.low, self.high):
             return t.error
+        share = (c - self.low) / (self.high - self.low)
         with np.errstate(over="ignore"):
             masses = [1.0 + float(t.weight @ np.expm1(x * t.loss)) for x in (c, self.low, self.high)]
         if not max(masses) < 1e280:
-            raise _Overflow("the tilt overflows")
-        here, *ends = (math.log(max(mass, 1e-300)) for mass in masses)
-        return t.error * math.exp(min(max(*ends, here) - here, 600.0))
+            raise Overflow("the tilt overflows")
+        here, low, high = (math.log(max(mass, 1e-300)) for mass in masses)
+        return t.error * math.exp(min(max((1.0 - share) * low + share * high - here, 0.0), 600.0))
 
 
-def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
+def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
     """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
     if hint is not None and hint.tilt > 0.0:
         high = 1.25 * hint.tilt + 2 * ROOM / hint.spread
-        axis = Axis(pair, 0.0, high, hint.rate, cut)
+        axis = Axis(parts, 0.0, high, hint.rate)
         if _rises(axis, epsilon, high):
-            return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt), cut), False
-    axis = Axis(pair, 0.0, 0.0, 0.0, cut)
+            return *_roomy(axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt)), False
+    axis = Axis(parts, 0.0, 0.0, 0.0)
     _, mean, variance = axis.cumulants(0.0)
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant below the cut")
     spread = math.sqrt(max(variance, 1e-300))
     if mean - epsilon > 1.5 * spread + 1.0:
-        axis = Axis(pair, -1.0, 0.0, 0.0, cut)
+        axis = Axis(parts, -1.0, 0.0, 0.0)
         return axis, root(axis, epsilon, -1.0 + 1e-9, -1e-9, -0.5), True
     gap = (epsilon - mean) / spread
     guess = (gap + math.sqrt(gap * gap + 8.0)) / (2 * spread)  # v c + m = eps + 2/c
     high, rate, floor, ceiling = max(1.3 * guess, guess + 1.5 * ROOM / spread), RATE / spread, 0.0, math.inf
     for _ in range(40):
         try:
-            axis = Axis(pair, 0.0, high, rate, cut)
+            axis = Axis(parts, 0.0, high, rate)
             if _rises(axis, epsilon, high):
-                return *_roomy(pair, axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high), cut), False
+                return *_roomy(axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high)), False
             floor = high
-        except (_Overflow, TooManyNodes):  # far beyond the saddle point, or nothing serves here
+        except (Overflow, TooManyNodes):  # far beyond the saddle point, or nothing serves here
             ceiling = high
         if ceiling < 1.05 * floor or high < 1e-12 * guess:
             break
@@ -202,13 +245,13 @@ def saddle(pair: DominatingPair, epsilon: float, cut: float, hint: Hint | None =
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 
 
-def _roomy(pair: DominatingPair, axis: Axis, c: float, cut: float) -> tuple[Axis, float]:
+def _roomy(axis: Axis, c: float) -> tuple[Axis, float]:
     """Nodes that serve a little beyond the saddle point, where Chernoff's bounds are taken."""
     variance = axis.cumulants(c)[2]
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant under the tilt")
     needed = c + ROOM / math.sqrt(variance)
-    return axis if axis.high >= needed else Axis(pair, 0.0, needed, axis.rate, cut), c
+    return axis if axis.high >= needed else Axis(axis.parts, 0.0, needed, axis.rate), c
 
 
 ROOM = 3.0  # in units of 1/spread

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, Parts, below, saddle
 from dpaccount.engines.decay import proved_reach
 from dpaccount.engines.jump import Jump, Margin, split
 from dpaccount.pair import DominatingPair
@@ -26,6 +26,7 @@ from dpaccount.pair import DominatingPair
 Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 MAX_LINE = 6000
+ENOUGH = 1e-18  # nodes as good as this need not be made anew
 
 
 class Reading(NamedTuple):
@@ -39,25 +40,45 @@ class Reading(NamedTuple):
     log_tail: float
 
 
-class Contour:
-    """One vertical line through the saddle point at `epsilon` >= 0; answers there, and nearby by reweighting."""
+class Readings(NamedTuple):
+    """The same for many epsilons."""
 
-    def __init__(self, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> None:
-        self.epsilon, self.hint, self.proved = epsilon, hint, False
+    log_delta: Array
+    error: Array
+    excess: Array
+    condition: Array
+    log_tail: Array
+
+
+class Contour:
+    """One vertical line through the saddle point of some parts at `epsilon` >= 0; answers there, and nearby by reweighting.
+
+    The jump that was split off before the parts were made is added to what the line gives. With `sure`, what cannot be proved
+    is not estimated either.
+    """
+
+    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, sure: bool = False) -> None:
+        self.epsilon, self.jump, self.hint, self.sure, self.proved, self.spread = epsilon, jump, hint, sure, False, 0.0
         self._last: tuple[float, Reading] | None = None
-        self.jump: Jump = split(pair, epsilon, margin)
         try:
-            self._build(pair, margin.bounded)
+            self._build(parts)
         except TooManyNodes as error:
             raise CannotVouch(str(error)) from error
 
-    def _build(self, pair: DominatingPair, certify: bool) -> None:
+    @classmethod
+    def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> Contour:
+        """The contour of what is left of a pair when its big jump is split off."""
+        jump = split(pair, epsilon, margin)
+        return cls(below(pair, jump.cut), epsilon, jump, hint)
+
+    def _build(self, parts: Parts) -> None:
         eps, cut = self.epsilon, self.jump.cut
-        axis, c, middle = saddle(pair, eps, cut, self.hint)
+        axis, c, middle = saddle(parts, eps, self.hint)
         k, _, variance = axis.cumulants(c)
         spread = math.sqrt(variance)
         if not spread > 0.0:
             raise CannotVouch("the privacy loss is constant below the cut")
+        self.spread = spread
         log_scale = axis.log_mass + k - c * eps
         # size of the integral by the saddle-point approximation
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
@@ -65,19 +86,22 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: _Alias | None = _Alias(pair, axis, c, eps, rough, middle, spread, cut)
+        self.alias: _Alias | None = _Alias(axis, c, eps, rough, middle, spread)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
-        if certify and axis.proved:
+        if self.jump.margin.bounded and axis.proved:
             found = proved_reach(axis, c, spread, log_scale - rough + AIM)
             if found is not None and found[0] < MAX_LINE * step:
                 count = math.ceil(found[0] / step)
-                enough = count * step <= axis.rate and not axis.ends_only
-                finer = axis if enough else Axis(pair, min(c, 0.0), max(c, 0.0), 1.01 * count * step, cut)
+                fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)
+                enough = count * step <= axis.rate and fine
+                finer = axis if enough else Axis(parts, min(c, 0.0), max(c, 0.0), 1.01 * count * step)
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
         if not self.proved:
-            axis, reach = _reach(pair, axis, c, spread, cut)
+            if self.sure:
+                raise CannotVouch("the characteristic function falls too slowly for a bound")
+            axis, reach = _reach(axis, c, spread)
             count = math.ceil(reach / step) + 1
             if count > MAX_LINE:
                 raise CannotVouch(f"the line needs {count} nodes")
@@ -115,37 +139,39 @@ class Contour:
         return self._last[1]
 
     def _at(self, epsilon: float) -> Reading:
+        found = self.readings(np.array([epsilon]))
+        if not found.error[0] < np.inf:
+            raise CannotVouch("the digits cancel")
+        return Reading(*(float(part[0]) for part in found))
+
+    def readings(self, epsilon: Array) -> Readings:
+        """`at` for many epsilons at once; the error is infinite where the digits cancel."""
         z = self.c + 1j * self.s
-        wave = np.exp(self.log_phi - 1j * self.s * epsilon)
-        wave[0] /= 2
+        wave = np.exp(self.log_phi - 1j * np.multiply.outer(epsilon, self.s))
+        wave[:, 0] /= 2
         scale = self.step / math.pi
         log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
-        value = scale * float(np.real(wave @ (1 / (z * (z + 1)))))
-        slope = scale * float(np.real(wave @ (1 / (z + 1))))
-        absolute = scale * (self.slip + 2 * ULP * float(self.size.sum()) * (1 + float(np.abs(self.s[-1] * epsilon))))
-        log_jump, log_jump_error = self.jump.log_part(epsilon)
-        parts = [log_jump, log_scale + _log(abs(value))]
-        signs = [1.0, 1.0 if value > 0 else -1.0]
-        if self.middle:
-            parts.append(self.log_mass)
-            signs.append(1.0)
-        top = max(parts)
-        total = sum(sign * math.exp(p - top) for p, sign in zip(parts, signs, strict=True))
-        error = math.exp(log_scale - top) * absolute
-        error += 2 * math.exp(log_jump_error - top) + math.exp(min(self.jump.log_slack - top, 0.0))
-        excess = 0.0 if self.alias is None else math.exp(min(self.alias.log_bound(epsilon) - top, 0.0))
-        if self.middle:  # the integral is subtracted, so aliasing takes too much away
-            error += excess + ULP * (4 + abs(self.log_mass)) + self.mass_error
-            excess = 0.0
-        if not total > 0.0 or not error + excess < total:
-            raise CannotVouch("the digits cancel")
-        condition = math.exp(log_scale - top) * scale * float(self.size.sum()) / total
-        log_tail = top + _log(math.exp(log_scale - top) * slope + math.exp(min(epsilon + self.jump.log_q - top, 700.0)))
-        return Reading(top + math.log(total), error / total, excess / total, max(condition, 1.0), log_tail)
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf
+        value = scale * np.real(wave @ (1 / (z * (z + 1))))
+        slope = scale * np.real(wave @ (1 / (z + 1)))
+        size = float(self.size.sum())
+        absolute = scale * (self.slip + 2 * ULP * size * (1 + np.abs(self.s[-1] * epsilon)))
+        log_jump, log_jump_error = self.jump.log_parts(epsilon)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            body = log_scale + np.log(np.abs(value))
+            top = np.maximum(np.maximum(log_jump, body), self.log_mass if self.middle else -np.inf)
+            total = np.exp(log_jump - top) + np.copysign(np.exp(body - top), value)
+            error = np.exp(log_scale - top) * absolute
+            error += 2 * np.exp(log_jump_error - top) + np.exp(np.minimum(self.jump.log_slack - top, 0.0))
+            excess = np.zeros(epsilon.shape) if self.alias is None else np.exp(np.minimum(self.alias.log_bound(epsilon) - top, 0.0))
+            if self.middle:  # the integral is subtracted, so aliasing takes too much away
+                total += np.exp(self.log_mass - top)
+                error += excess + ULP * (4 + abs(self.log_mass)) + self.mass_error
+                excess = np.zeros(epsilon.shape)
+            error = np.where((total > 0.0) & (error + excess < total), error / total, np.inf)
+            condition = np.maximum(np.exp(log_scale - top) * scale * size / total, 1.0)
+            tail = np.exp(log_scale - top) * slope + np.exp(np.minimum(epsilon + self.jump.log_q - top, 700.0))
+            log_tail = top + np.log(np.maximum(tail, 0.0))
+            return Readings(top + np.log(total), error, excess / total, condition, log_tail)
 
 
 def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Array]:
@@ -179,6 +205,10 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
         ratio = error / np.maximum(size, 1e-300)
         slip += t.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+    for m in axis.many:
+        value, error = m.log_phi(c, s)
+        log_phi += value
+        slip += error
     return log_phi, slip
 
 
@@ -191,17 +221,19 @@ def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
         smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
         with np.errstate(divide="ignore"):
             total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
+    for m in axis.many:
+        total += m.log_modulus(c, s)
     return total
 
 
-def _reach(pair: DominatingPair, axis: Axis, c: float, spread: float, cut: float) -> tuple[Axis, float]:
+def _reach(axis: Axis, c: float, spread: float) -> tuple[Axis, float]:
     """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
     start = math.sqrt(2 * AIM) / spread
     base = math.log(abs(c * (c + 1)))
     for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
         points = start * widen * _PROBES
         if axis.rate < points[-1]:
-            axis = Axis(pair, min(c, 0.0), max(c, 0.0), float(points[-1]), cut)
+            axis = Axis(axis.parts, min(c, 0.0), max(c, 0.0), float(points[-1]))
         fall = _log_modulus(axis, c, points) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
         fallen = fall < -AIM
         for i in range(points.size - 2):
@@ -216,9 +248,7 @@ _PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 class _Alias:
     """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and a bound on it at any epsilon."""
 
-    def __init__(
-        self, pair: DominatingPair, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float, cut: float
-    ) -> None:
+    def __init__(self, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float) -> None:
         goal = rough - AIM
         self.c, self.middle, self.log_mass = c, middle, axis.log_mass
         if middle:
@@ -238,18 +268,17 @@ class _Alias:
             raise CannotVouch("no tilt bounds the aliasing")
         d = self.tilt
         if axis.ends_only:
-            axis = Axis(pair, 0.0, d, 0.0, cut)
+            axis = Axis(axis.parts, 0.0, d, 0.0)
         self.log_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
 
-    def log_bound(self, epsilon: float) -> float:
+    def log_bound(self, epsilon: Array) -> Array:
         """log of what all aliases add up to."""
         if self.middle:
             near, far = _series(-abs(self.c) * self.period), epsilon + _series(-(1 + self.c) * self.period)
-            return float(np.logaddexp(near, far))
-        far = -self.period * (self.tilt - self.c)
-        right = self.log_far - self.tilt * epsilon + _series(far)
-        return float(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
+            return np.asarray(np.logaddexp(near, far))
+        right = self.log_far - self.tilt * epsilon + _series(-self.period * (self.tilt - self.c))
+        return np.asarray(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
 
 
 def _series(log_ratio: float) -> float:

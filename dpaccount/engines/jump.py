@@ -16,11 +16,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.many import Family, families, rounded
 from dpaccount.pair import DominatingPair, log_error, nodes_log_mgf
 
+Array = npt.NDArray[np.float64]
+BINS = 10  # noise multipliers that stand for a family in a margin
 LOG_LEFT_OVER = -69.0  # the others' sum lies below -margin with probability at most 1e-30
 
 
@@ -52,12 +56,18 @@ class Jump(NamedTuple):
 
     def log_part(self, epsilon: float) -> tuple[float, float]:
         """log of P(E) - e^eps Q(E) and log of its absolute error."""
+        part, error = self.log_parts(np.array(epsilon))
+        return float(part), float(error)
+
+    def log_parts(self, epsilon: Array) -> tuple[Array, Array]:
+        """The same at many epsilons."""
         if self.log_p == -np.inf:
-            return -np.inf, -np.inf
-        second = epsilon + self.log_q
-        gap = min(second - self.log_p, 0.0)
-        size = self.log_p + float(np.log(self.error) if self.error > 0 else -np.inf) + float(np.log1p(np.exp(gap)))
-        return self.log_p + float(log1m_exp(gap)), size
+            none = np.full(epsilon.shape, -np.inf)
+            return none, none
+        gap = np.minimum(epsilon + self.log_q - self.log_p, 0.0)
+        with np.errstate(divide="ignore"):
+            size = self.log_p + np.log(self.error) + np.log1p(np.exp(gap))
+            return np.asarray(self.log_p + log1m_exp(gap)), np.asarray(size)
 
 
 def exact_margin(pair: DominatingPair) -> float:
@@ -65,6 +75,8 @@ def exact_margin(pair: DominatingPair) -> float:
     low, _ = pair.loss_range
     if not np.isfinite(low):
         return np.inf
+    if families(pair)[1]:
+        pair = rounded(pair, 1)[1]  # all of a family have the same end
     return max(max(step.facts.min_loss for step, _ in pair.terms) - low, 0.0)
 
 
@@ -78,6 +90,8 @@ def margin(pair: DominatingPair) -> Margin:
 def _chernoff(pair: DominatingPair) -> tuple[float, bool]:
     """min over t of [log E_Q e^{-t sum L} + 69]/t, with E_Q e^{-tL} = e^{K(-1-t)} (inf if it cannot be had), and whether the
     nodes of K are proved."""
+    if families(pair)[1]:
+        pair = rounded(pair, BINS)[1]  # the bound grows as the noise falls
     spread = 0.0
     try:
         for step, count in pair.terms:
@@ -115,15 +129,23 @@ def _chernoff_at(pair: DominatingPair, tilt: float) -> tuple[float, bool]:
 def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
     """The split at cut = epsilon + margin."""
     cut = epsilon + margin.distance
-    return at_ends(pair, cut, epsilon, margin, [cut] * len(pair.terms))
+    single, several = families(pair)
+    return at_ends(pair, cut, epsilon, margin, [cut] * len(single), several)
 
 
-def at_ends(pair: DominatingPair, cut: float, epsilon: float, margin: Margin, ends: list[float]) -> Jump:
-    """The same split with each step's own cut, all at or above the common one."""
-    if cut == np.inf and min(ends) == np.inf:
+def at_ends(
+    pair: DominatingPair, cut: float, epsilon: float, margin: Margin, ends: list[float], several: tuple[Family, ...] = ()
+) -> Jump:
+    """The same split with each step's own cut, all at or above the common one; of families it is the common one."""
+    if cut == np.inf and min(ends, default=np.inf) == np.inf:
         return Jump(cut, pair.log_p_only, -np.inf, -np.inf, 4e-16 * (3 - max(pair.log_p_only, -1e6)), margin)
     rate_p, rate_q, error, seen = [], [], 0.0, 0.0
-    for (step, count), end in zip(pair.terms, ends, strict=True):
+    for family in several:
+        above, _, q_above, relative = family.log_tails(cut)
+        for rate, logs in ((rate_p, above), (rate_q, q_above)):
+            rate.append(log_total(np.log(family.count) + _log_rates(logs)))
+            error = max(error, float(np.max(log_error(logs[logs > -np.inf], relative), initial=0.0)))
+    for (step, count), end in zip(families(pair)[0] if several else pair.terms, ends, strict=True):
         tails = step.tails(np.array(end))
         rate_p.append(np.log(count) + log_rate(float(tails.p_above)))
         log_seen = float(log1m_exp(step.facts.log_q_only))
@@ -142,6 +164,11 @@ def log_rate(log_probability: float) -> float:
         return log_probability
     with np.errstate(divide="ignore"):
         return float(np.log(-log1m_exp(log_probability)))
+
+
+def _log_rates(log_probability: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        return np.where(log_probability < -40.0, log_probability, np.log(-log1m_exp(log_probability)))
 
 
 def log_some(log_total: float) -> float:

@@ -17,9 +17,11 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
-from dpaccount.engines.axis import Axis, CannotVouch, saddle
+from dpaccount.engines.axis import Axis, CannotVouch, below, saddle
+from dpaccount.engines.circle import common_lattice
 from dpaccount.engines.jump import Jump, Margin, at_ends, log_rate, log_some, margin, split
 from dpaccount.engines.line import reflected
+from dpaccount.engines.many import FEW, families, rounded
 from dpaccount.engines.tilted import Side, failure
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.pld import Grid, LostDigits, PrivacyLossDistribution, discretise
@@ -52,13 +54,15 @@ def log_delta(
     if epsilon < 0.0:
         # beside 1 - e^eps a far smaller delta of the swapped pair need not be known well
         return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim, max(_hidden(epsilon), FLOOR)), epsilon)
+    if families(pair)[1]:
+        return _rounded_noise(pair, epsilon, goal, aim, floor)
     if all(step.density() is None and step.atoms()[0].size <= 1 for step, _ in pair.terms):
         return closed.log_delta(pair, epsilon)._replace(method="lattice")  # one point: nothing to round
     low, high = _singly(pair, epsilon)
     if high < goal or low > goal:
         return LogDelta(low, high, high, True, "lattice", np.inf)
     jump = _jump(pair, epsilon)
-    exact = _common_lattice(pair)
+    exact = common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
     if not exact:
         h = _aligned(pair, h)
@@ -87,12 +91,23 @@ def log_delta(
     return best._replace(lower=low, estimate=min(max(best.estimate, low), high), upper=high, certified=certified)
 
 
+def _rounded_noise(pair: DominatingPair, epsilon: float, goal: float, aim: float, floor: float) -> LogDelta:
+    """Many noise multipliers rounded up to a few, and down: delta falls as the noise grows, so that the two bracket it."""
+    weaker, stronger = (log_delta(side, epsilon, goal, aim, floor) for side in rounded(pair, FEW - 1))
+    return stronger._replace(
+        lower=weaker.lower, estimate=min(max((weaker.estimate + stronger.estimate) / 2, weaker.lower), stronger.upper),
+        certified=weaker.certified and stronger.certified,
+    )
+
+
 def _singly(pair: DominatingPair, epsilon: float) -> tuple[float, float]:
     """Certified bounds from the steps' own curves: no less than any one step, no more than basic composition's sum.
 
     (eps_1 + eps_2, delta_1 + delta_2) holds for every way to share eps (DR14, Theorem 3.16): equally, or with all of it for
-    one distinct step. Steps without a closed curve make them trivial.
+    one distinct step. Steps without a closed curve, or too many of them, make them trivial.
     """
+    if families(pair)[1]:
+        return pair.log_p_only, 0.0
     counts = np.array([float(count) for _, count in pair.terms])
     shares = [np.full(counts.size, epsilon / counts.sum())]
     if 1 < counts.size <= 8:
@@ -138,10 +153,10 @@ def _without_grid(pair: DominatingPair, epsilon: float, jump: Jump) -> LogDelta:
     for attempt in (1, 2):
         try:
             if attempt == 1:
-                axis, c, middle = saddle(pair, epsilon, jump.cut)
+                axis, c, middle = saddle(below(pair, jump.cut), epsilon)
             else:  # the saddle point lies where e^{cL} overflows: any smaller tilt bounds delta as well
                 c, middle = 600.0 / max(abs(jump.cut), 1e-3), False
-                axis = Axis(pair, 0.0, c, 0.0, jump.cut)
+                axis = Axis(below(pair, jump.cut), 0.0, c, 0.0)
             if not middle:
                 k = axis.log_mgf(c) + axis.rounding(c) + axis.mass_error + 4e-15 * c * (1 + epsilon)
                 body = axis.log_mass + k - c * epsilon + log_kappa(c) + 1e-6
@@ -163,10 +178,10 @@ def _jump(pair: DominatingPair, epsilon: float) -> Jump:
 def _plan(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[float, float]:
     """A first guess of the window's width and of a lattice step that resolves the narrowest body."""
     try:
-        axis, c, _ = saddle(pair, epsilon, jump.cut)
+        axis, c, _ = saddle(below(pair, jump.cut), epsilon)
     except (CannotVouch, TooManyNodes):
         try:
-            axis, c = Axis(pair, 0.0, 0.0, 0.0, jump.cut), 0.0
+            axis, c = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0), 0.0
         except (CannotVouch, TooManyNodes):
             return max(jump.cut - epsilon, 1.0), 1e-3
     _, _, variance = axis.cumulants(c)
@@ -187,20 +202,6 @@ def _tighter(a: LogDelta, b: LogDelta) -> LogDelta:
     if low > up:  # cannot happen if both are brackets; never answer with either
         return b._replace(lower=min(a.lower, b.lower), upper=max(a.upper, b.upper), certified=False)
     return b._replace(lower=low, upper=up, estimate=min(max(b.estimate, low), up))
-
-
-def _common_lattice(pair: DominatingPair) -> float | None:
-    """The coarsest step that all lattice losses share if every step has one, else None."""
-    steps = [step.facts.lattice for step, _ in pair.terms]
-    if any(s is None for s in steps):
-        return None
-    widths = [s[1] for s in steps if s is not None]
-    base = min(widths)
-    for divisor in range(1, 33):
-        ratios = [w * divisor / base for w in widths]
-        if all(abs(r - round(r)) <= 1e-12 * r for r in ratios):
-            return base / divisor
-    return None
 
 
 def _aligned(pair: DominatingPair, h: float) -> float:

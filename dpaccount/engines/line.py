@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, saddle
+from dpaccount.engines import expansion
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, below, saddle
 from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.pair import DominatingPair
@@ -32,7 +33,7 @@ REACH = 30.0  # in units of 1/spread: how far most lines go
 
 def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
     """Where the saddle-point approximation of log delta crosses `log_delta`, with the saddle point: a first guess, no more."""
-    axis = Axis(pair, 0.0, 0.0, 0.0, np.inf)
+    axis = Axis(below(pair, np.inf), 0.0, 0.0, 0.0)
     _, mean, variance = axis.cumulants(0.0)
     spread = math.sqrt(max(variance, 1e-300))
     c = max(math.sqrt(-2 * log_delta), 1.0) / spread
@@ -46,7 +47,7 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
         return value, epsilon, variance
 
     try:
-        axis = Axis(pair, 0.0, 1.5 * c, 0.0, np.inf)
+        axis = Axis(axis.parts, 0.0, 1.5 * c, 0.0)
         low, high = math.log(1e-4 * c), math.log(1.5 * c)
         here, last = math.log(0.8 * c), None
         for _ in range(14):
@@ -72,7 +73,7 @@ def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> C
     """The contour at `epsilon` >= 0: without a cut where it is well conditioned, else with the jump split off."""
     failure = CannotVouch("epsilon lies above every loss")
     try:
-        plain = Contour(pair, epsilon, NO_CUT, hint)
+        plain = Contour.beside(pair, epsilon, NO_CUT, hint)
         if plain.at(epsilon).condition < 30.0:
             return plain
     except CannotVouch as error:
@@ -80,7 +81,7 @@ def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> C
     found = margin(pair)
     if found.distance == np.inf:
         raise failure
-    return Contour(pair, epsilon, found)
+    return Contour.beside(pair, epsilon, found)
 
 
 def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -89,18 +90,27 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
 
 
 def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[bool, Hint | None]:
-    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies."""
+    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies.
+
+    Where nodes for that saddle point cannot be had, a smaller epsilon may prove it as well: delta falls.
+    """
     if not (epsilon > 0.0 and pair.log_p_only == -np.inf):
         return False, None
-    try:
-        axis, c, middle = saddle(pair, epsilon, np.inf)
-        if middle or not axis.proved:
-            return False, None
-        bound = axis.log_mgf(c) + axis.rounding(c) - c * epsilon + log_kappa(c)
-        slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + epsilon)
-        return bound + slack < log_goal, Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate)
-    except (CannotVouch, TooManyNodes):
-        return False, None
+    for part in (1.0, 0.75, 0.5):
+        here = part * epsilon
+        try:
+            axis, c, middle = saddle(below(pair, np.inf), here)
+            if middle:
+                return False, None
+            if not axis.proved:
+                continue
+            bound = axis.log_mgf(c) + axis.rounding(c) - c * here + log_kappa(c)
+            slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + here)
+            hint = Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate) if part == 1.0 else None
+            return bound + slack < log_goal, hint
+        except (CannotVouch, TooManyNodes):
+            continue
+    return False, None
 
 
 class Nearby:
@@ -108,16 +118,29 @@ class Nearby:
 
     def __init__(self) -> None:
         self._last: Contour | None = None
+        self._level: expansion.Nearby | None = None
         self.hint: Hint | None = None
 
     def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
         if epsilon < 0.0:
             return reflected(log_delta(pair.reversed(), -epsilon), epsilon)
-        if self._last is None or not self._last.reaches(epsilon):
-            self._last = None
-            self._last = contour(pair, epsilon, self.hint)
-            self.hint = self._last.hint
-        return answer(self._last, epsilon)
+        if self._level is not None:
+            try:
+                return self._expanded(pair, epsilon)
+            except CannotVouch:
+                self._level = None
+        try:
+            if self._last is None or not self._last.reaches(epsilon):
+                self._last = None
+                self._last = contour(pair, epsilon, self.hint)
+                self.hint = self._last.hint
+            return answer(self._last, epsilon)
+        except CannotVouch:
+            return self._expanded(pair, epsilon)
+
+    def _expanded(self, pair: DominatingPair, epsilon: float) -> LogDelta:
+        found, self._level = expansion.log_delta(pair, epsilon, self._level)
+        return found
 
 
 def answer(line: Contour, epsilon: float) -> LogDelta:

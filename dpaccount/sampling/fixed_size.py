@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -10,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp, log_expm1_plus, log_sampled, log_unsampled
+from dpaccount._log import ULP, log1m_exp, log_expm1_plus, log_sampled, log_unsampled
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Facts, Step, Tails, quadrature_log_mgf
+from dpaccount.sampling.poisson import level_slip
 
 Array = npt.NDArray[np.float64]
 
@@ -129,6 +132,13 @@ class FixedSizeSampled(Step):
         with np.errstate(divide="ignore"):
             left = np.logaddexp(np.log(-np.expm1(np.minimum(epsilon, 0.0))), epsilon + right)
         return np.where(epsilon >= 0, right, left)[()]
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        found = level_slip(self.step.scaled(2), self._q, abs(epsilon))
+        if epsilon >= 0.0:
+            return found
+        other = epsilon + float(np.asarray(self.log_delta(np.array(-epsilon))))  # added to 1 - e^eps
+        return Slip(ULP + found.relative * math.exp(min(other - value, 0.0)), found.log_absolute + epsilon)
 
     def step_log_mgf(self, z: Any) -> Any:
         return quadrature_log_mgf(self, z)

@@ -1,0 +1,134 @@
+"""Gauss-Legendre panels graded to the integrand: short where the loss turns fast, long where it is flat.
+
+A panel of half-width w is off by at most 64/15 w M rho^{-2n}/(1 - rho^{-2}) under the rule of n points, M the maximum on the
+ellipse of Bernstein's parameter rho, which reaches w (rho + 1/rho)/2 along the axis and w (rho - 1/rho)/2 off it (T13,
+Theorem 19.3); `Strip.swing` bounds M. A sampled step's loss hardly moves over most of its outcomes, so high rates cost little there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount._log import log_total
+from dpaccount._strip import ULP, Rounding, Strip
+
+Array = npt.NDArray[np.float64]
+ORDER = 40
+_RHO = np.array([1.5, 2.0, 2.7, 3.7, 5.0, 7.0])[:, None]
+_GAIN = (np.log(64 / 15 / (1 - _RHO**-2)) - 2 * ORDER * np.log(_RHO), (_RHO - 1 / _RHO) / 2, (_RHO + 1 / _RHO) / 2)
+
+
+def graded(
+    evaluate: Callable[[Array], tuple[Array, Array]],
+    strip: Strip,
+    scale: float,
+    window: tuple[float, float],
+    cuts: tuple[float, float],
+    tilts: tuple[float, float],
+    rate: float,
+    most: int,
+    goal: float,
+) -> tuple[Array, Array, float, Rounding] | None:
+    """(loss, log weight, proved relative error, rounding on demand) of E_P[e^{zL}] between two cuts; None beyond `most` nodes.
+
+    Panels whose bound exceeds its share of e^-goal are halved. The error is relative at both ends of the tilts.
+    """
+    low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
+    for _ in range(8):
+        found = _halved(evaluate, strip, scale, (low, high), tilts, rate, most, goal)
+        if found is None:
+            return None
+        loss, log_w, x, half, bounds = found
+        total = [log_total(log_w + tilt * loss) for tilt in tilts]
+        left = strip.below(low, tilts[0]) - total[0] if cuts[0] < low else -math.inf
+        right = strip.above(high, tilts[1]) - total[1] if high < cuts[1] else -math.inf
+        if max(left, right) <= -goal:
+            error = max(math.exp(bound - size) for bound, size in zip(bounds, total, strict=True))
+            return loss, log_w, error + math.exp(left) + math.exp(right), partial(_panel_rounding, strip, x, loss, half)
+        low, high = low - 0.1 * (high - low) * (left > -goal), high + 0.1 * (high - low) * (right > -goal)
+    return None
+
+
+def _halved(
+    evaluate: Callable[[Array], tuple[Array, Array]],
+    strip: Strip,
+    scale: float,
+    ends: tuple[float, float],
+    tilts: tuple[float, float],
+    rate: float,
+    most: int,
+    goal: float,
+) -> tuple[Array, Array, Array, Array, list[float]] | None:
+    """Nodes on panels that are fine enough, with their outcomes, half-widths and log of the sum of the bounds at every tilt."""
+    count = max(math.ceil((ends[1] - ends[0]) / (2.0 * scale)), 2)
+    if count * ORDER > most:
+        return None
+    edges = np.linspace(*ends, count + 1)
+    middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+    seen = np.full(len(tilts), -np.inf)  # log of what the panels done hold, by their middles: it only sets the shares
+    done: list[tuple[Array, Array, Array]] = []
+    for _ in range(60):
+        loss, log_p = evaluate(middle)
+        size = np.array([_bound(strip, middle, half, log_p, loss, tilt, rate) for tilt in tilts])
+        held = np.array([log_p + tilt * loss + np.log(2 * half) for tilt in tilts])
+        share = np.array([np.logaddexp(old, log_total(row)) for old, row in zip(seen, held, strict=True)]) - goal - 6.0
+        fine = np.all(size <= share[:, None], axis=0)
+        if fine.any():
+            seen = np.array([np.logaddexp(old, log_total(row[fine])) for old, row in zip(seen, held, strict=True)])
+        done.append((middle[fine], half[fine], size[:, fine]))
+        middle, half = middle[~fine], half[~fine] / 2
+        if not middle.size:
+            break
+        middle, half = np.concatenate([middle - half, middle + half]), np.tile(half, 2)
+        if (middle.size + sum(part[0].size for part in done)) * ORDER > most:
+            return None
+    else:
+        return None
+    middle, half = (np.concatenate([part[k] for part in done]) for k in (0, 1))
+    size = np.concatenate([part[2] for part in done], axis=1)
+    nodes, weights = legendre()
+    x = np.asarray((middle[:, None] + half[:, None] * nodes).ravel(), dtype=np.float64)
+    loss, log_p = evaluate(x)
+    log_w = log_p + np.log(half[:, None] * weights).ravel()
+    return loss, log_w, x, np.repeat(half, ORDER), [log_total(row) for row in size]
+
+
+def _bound(strip: Strip, x: Array, half: Array, log_p: Array, loss: Array, tilt: float, rate: float) -> Array:
+    """log of every panel's error bound at one tilt, by the best of a few ellipses."""
+    gain, off, along = _GAIN[0], half * _GAIN[1], half * _GAIN[2]
+    inside = off < 0.98 * strip.reach
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        grown = strip.swing(x, along, np.where(inside, off, 0.0), tilt, rate)
+    bound = gain + np.log(half) + np.where(inside & (grown == grown), grown, np.inf)
+    return np.asarray(bound.min(axis=0) + (log_p + tilt * loss))
+
+
+def _panel_rounding(strip: Strip, x: Array, loss: Array, half: Array) -> tuple[Array, Array]:
+    """As `Strip.rounding`, for outcomes rounded like the larger of their panel's middle and itself, and rounded nodes."""
+    far = x + np.copysign(2 * half, x)
+    (a, b), (c, d) = strip.rounding(x, loss), strip.rounding(far, loss)
+    return np.maximum(a, c), np.maximum(b, d) + 4 * ULP
+
+
+@cache
+def legendre() -> tuple[Array, Array]:
+    """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends."""
+    import mpmath  # type: ignore[import-untyped]  # here, since few answers need it and it takes long to import
+
+    with mpmath.workdps(40):
+        rows = []
+        for guess in np.polynomial.legendre.leggauss(ORDER)[0]:
+            x = mpmath.mpf(float(guess))
+            for _ in range(2):
+                value, before = mpmath.legendre(ORDER, x), mpmath.legendre(ORDER - 1, x)
+                slope = ORDER * (before - x * value) / (1 - x * x)
+                x -= value / slope
+            before = mpmath.legendre(ORDER - 1, x)
+            rows.append((float(x), float(2 * (1 - x * x) / (ORDER * before) ** 2)))
+    found = np.array(rows)
+    return found[:, 0], found[:, 1]

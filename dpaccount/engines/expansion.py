@@ -1,0 +1,343 @@
+"""Where a body of small losses competes with a few large ones: delta as a sum over the number of jumps.
+
+Below the cut of `jump`, a step's losses fall into a body, L <= level, and jumps, level < L <= cut. With k_j of the n_j steps
+of kind j jumping, and C the binomial coefficients,
+
+    delta_B(eps) = sum over k = (k_1, k_2, ...) of [prod_j C(n_j, k_j)] delta_k(eps),
+
+delta_k >= 0 being the hockey-stick divergence of the sub-probabilities where just these steps jump. Each has a saddle point and
+a line of its own; one line for all would weigh what is likely under its tilt, not what delta is made of. The level is where
+Chernoff's bounds of all terms add up to least. With M_j and N_j the moments e^{cL} of body and jumps of one step and
+R = sum_j n_j N_j/M_j, the terms of |k| = m add up to at most e^{-c eps} kappa(c) prod_j M_j^{n_j} R^m/m! for every c > 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dpaccount._log import log_kappa, log_total
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.axis import RATE, ULP, Axis, CannotVouch, Hint, Overflow, Part, Parts, Term
+from dpaccount.engines.contour import Contour
+from dpaccount.engines.jump import Jump, margin, split
+from dpaccount.engines.many import families
+from dpaccount.pair import DominatingPair, Step
+from dpaccount.results import LogDelta
+
+VOUCH = 1e-3  # a wider bracket is not an answer
+MOST_JUMPS = 24
+MOST_LINES = 60
+NEGLIGIBLE = 30.0  # what lies below e^-NEGLIGIBLE of the answer is bounded, not computed
+LARGEST = 600.0  # of tilt times loss
+TRIES = 6
+
+
+class Bounded(NamedTuple):
+    """All terms of m jumps at one tilt: Chernoff's bound, the saddle-point approximation, the spread of the loss there, and
+    whether the tilt is the saddle point (or else the largest that nodes were made for)."""
+
+    tilt: float
+    log_bound: float
+    log_rough: float
+    spread: float
+    inside: bool
+
+
+class Level:
+    """Body and jumps on either side of a level, for tilts in [0, high]."""
+
+    def __init__(self, pair: DominatingPair, epsilon: float, level: float, cut: float, high: float) -> None:
+        self.pair, self.epsilon, self.level, self.cut, self.high = pair, epsilon, level, cut, high
+        self.jump_high = min(high, LARGEST / cut)
+        body, self.kinds = [], []
+        for i, (step, count) in enumerate(pair.terms):
+            splits = _splits(step)
+            body.append(Part(step, count, upper=level if splits else cut))
+            if splits:
+                self.kinds.append(i)
+        self.body = Axis(Parts(tuple(body)), 0.0, high, 0.0)
+        self.jumps = [_jumps(body[i], cut, self.jump_high) for i in self.kinds]
+        self.counts = [body[i].times for i in self.kinds]
+
+    def at(self, m: int, c: float) -> tuple[float, float, float]:
+        """log of e^{K} of all terms of m jumps (a bound: n^m/m! for the binomials), its mean and its variance."""
+        k, mean, variance = self.body.cumulants(c)
+        k += self.body.log_mass
+        if m == 0:
+            return k, mean, variance
+        log_rates, means, variances = [], [], []
+        for i, jumps, count in zip(self.kinds, self.jumps, self.counts, strict=True):
+            if jumps is None:
+                continue
+            inner = self.body.terms[i]
+            a, b = inner.cumulants(c), jumps.cumulants(c)
+            log_rates.append(math.log(count) + b[0] + jumps.log_mass - a[0] - inner.log_mass)
+            means.append(b[1] - a[1])
+            variances.append(b[2] - a[2])
+        if not log_rates:
+            raise CannotVouch("no jumps above the level")
+        top = log_total(np.array(log_rates))
+        share = np.exp(np.array(log_rates) - top)
+        middle = float(share @ means)
+        spread = float(share @ (np.array(variances) + (np.array(means) - middle) ** 2))
+        return k + m * top - math.lgamma(m + 1), mean + m * middle, max(variance + m * spread, 0.0)
+
+    def log_rate(self, c: float) -> float:
+        """log of an upper bound on R(c), with what the nodes of the jumps leave out."""
+        total = -np.inf
+        for i, jumps, count in zip(self.kinds, self.jumps, self.counts, strict=True):
+            inner = self.body.terms[i]
+            log_body = inner.cumulants(c)[0] + inner.log_mass
+            total = float(np.logaddexp(total, math.log(count) + _log_jumps(inner.part.step, self.level, jumps, c) - log_body))
+        return total + 1e-9
+
+    def bound(self, m: int, c: float) -> float:
+        """Chernoff's bound on all terms of m jumps, with rounding; nodes know their error where their tilts end."""
+        if c < self.high:
+            return Level(self.pair, self.epsilon, self.level, self.cut, c).bound(m, c)
+        k = self.body.log_mgf(c) + self.body.rounding(c) + self.body.log_mass + self.body.mass_error
+        jumps = m * self.log_rate(c) - math.lgamma(m + 1) if m else 0.0
+        return k + jumps - c * self.epsilon + log_kappa(c) + 4 * ULP * c * (1 + self.epsilon) + 1e-9
+
+    def beyond(self, m: int, c: float) -> float:
+        """The same for all terms of m jumps or more."""
+        if not self.kinds:
+            return -np.inf
+        c = min(c, self.jump_high)
+        log_ratio = self.log_rate(c) - math.log(m + 1)
+        if not log_ratio < -0.1:
+            raise CannotVouch("more jumps than were counted matter")
+        return self.bound(m, c) - math.log(-math.expm1(log_ratio))
+
+    def ways(self, m: int) -> Iterator[tuple[Parts, float]]:
+        """The parts of every way to share m jumps among the kinds, and log of the number of choices."""
+        for shares in _shares(m, [count if jumps is not None else 0 for count, jumps in zip(self.counts, self.jumps, strict=True)]):
+            parts, log_ways = [], 0.0
+            jumping = dict(zip(self.kinds, shares, strict=True))
+            for i, t in enumerate(self.body.terms):
+                k = jumping.get(i, 0)
+                if t.count > k:
+                    parts.append(t.part._replace(times=t.count - k))
+                if k:
+                    parts.append(Part(t.part.step, k, self.level, self.cut))
+                    log_ways += sum(math.log((t.count - i) / (i + 1)) for i in range(k))
+            yield Parts(tuple(parts)), log_ways
+
+    def saddle(self, m: int, guess: float) -> Bounded:
+        """By Newton's method on the derivative of K - c eps - log c - log(c + 1), or the end of the tilts if it lies beyond."""
+        low, high = 0.0, self.jump_high if m else self.high
+        c = min(guess, high)
+        k, mean, variance = self.at(m, high)
+        if mean - self.epsilon - 1 / high - 1 / (high + 1) <= 0.0:
+            c, low = high, high
+        while low < high:
+            k, mean, variance = self.at(m, c)
+            value = mean - self.epsilon - 1 / c - 1 / (c + 1)
+            low, high = (low, c) if value > 0.0 else (c, high)
+            new = c - value / (variance + 1 / c**2 + 1 / (c + 1) ** 2)
+            if not low < new < high:
+                new = (low + high) / 2
+            done = abs(new - c) < 1e-3 * c
+            c = new
+            if done:
+                break
+        k, mean, variance = self.at(m, c)
+        bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
+        rough = k - c * self.epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
+        return Bounded(c, k - c * self.epsilon + log_kappa(c), rough, math.sqrt(variance), low < self.jump_high if m else low < self.high)
+
+    def terms(self, guess: float) -> list[Bounded]:
+        """The terms of 0, 1, 2, ... jumps until they have fallen far below the largest."""
+        found: list[Bounded] = [self.saddle(0, guess)]
+        if all(jumps is None for jumps in self.jumps):
+            return found
+        for m in range(1, MOST_JUMPS):
+            found.append(self.saddle(m, found[-1].tilt))
+            best = max(one.log_rough for one in found)
+            if m > 1 and found[-1].log_bound < best - NEGLIGIBLE - 4.0 and found[-1].log_bound < found[-2].log_bound - 0.7:
+                return found
+        raise CannotVouch("too many jumps at this level")
+
+
+def _shares(m: int, most: list[int]) -> Iterator[tuple[int, ...]]:
+    """All ways to write m as a sum of numbers up to `most`."""
+    if not most:
+        if m == 0:
+            yield ()
+        return
+    for first in range(min(m, most[0]) + 1):
+        for rest in _shares(m - first, most[1:]):
+            yield first, *rest
+
+
+def _splits(step: Step) -> bool:
+    """Whether a step's losses are split: if facts bound them, and they are not Gaussian and so never in two minds."""
+    density = step.density()
+    return density is not None and density.strip is not None and density.strip.gaussian_loss is None
+
+
+def _jumps(body: Part, cut: float, high: float) -> Term | None:
+    """The losses of one step between level and cut, or None where the tilts leave them no weight."""
+    try:
+        return Axis(Parts((Part(body.step, 1, body.upper, cut),)), 0.0, high, 0.0).terms[0]
+    except CannotVouch:
+        return None
+
+
+def _log_jumps(step: Step, level: float, jumps: Term | None, c: float) -> float:
+    """log of an upper bound on E[e^{cL}; level < L <= cut]."""
+    if jumps is not None:
+        return jumps.cumulants(c)[0] + jumps.log_mass
+    density = step.density()
+    if density is None or density.strip is None:
+        raise CannotVouch("no bound on what lies above the level")
+    return density.strip.above(density.inverse(level), c)
+
+
+def _best_level(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[Level, list[Bounded]]:
+    """The level with the least sum of Chernoff's bounds: that of the body rises with the level, that of the jumps falls."""
+    lowest = _rare(pair, jump.cut)
+    low, high, guess, last = 0.0, 1.0, 0.0, np.inf
+    best: tuple[float, Level, list[Bounded]] | None = None
+    for place in (0.75, *[np.nan] * TRIES):
+        place = (low + high) / 2 if math.isnan(place) else place
+        try:
+            level, terms = _level_at(pair, epsilon, lowest * (jump.cut / lowest) ** place, jump.cut, guess)
+        except (CannotVouch, TooManyNodes):
+            low = place  # too many jumps above so low a level
+            continue
+        body, jumps = terms[0].log_bound, log_total(np.array([-np.inf, *(one.log_bound for one in terms[1:])]))
+        if best is None or np.logaddexp(body, jumps) < best[0]:
+            best = float(np.logaddexp(body, jumps)), level, terms
+        if abs(body - jumps) < 0.7 or (body > jumps and body > last - 0.1):
+            break  # the body's own bound, which no lower level betters
+        guess = terms[0].tilt
+        if body > jumps:
+            high, last = place, body
+        else:
+            low = place
+    if best is None:
+        raise CannotVouch("no level parts body and jumps")
+    return best[1], best[2]
+
+
+def _rare(pair: DominatingPair, cut: float) -> float:
+    """The level that about one step exceeds."""
+    low, high = 1e-12 * cut, cut
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        rates = [
+            math.log(count) + float(step.tails(np.array(middle)).p_above) for step, count in pair.terms if _splits(step)
+        ]
+        if log_total(np.array(rates)) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _level_at(pair: DominatingPair, epsilon: float, level: float, cut: float, high: float) -> tuple[Level, list[Bounded]]:
+    """Body and jumps with nodes that reach beyond every saddle point, as far as doubles allow."""
+    if high == 0.0:
+        body = Axis(Parts(tuple(Part(step, n, upper=level if _splits(step) else cut) for step, n in pair.terms)), 0.0, 0.0, 0.0)
+        _, mean, variance = body.cumulants(0.0)
+        if not variance > 0.0:
+            raise CannotVouch("the privacy loss is constant below the level")
+        gap = (epsilon - mean) / math.sqrt(variance)
+        high = (gap + math.sqrt(gap * gap + 8.0)) / (2 * math.sqrt(variance))
+    high = min(1.3 * high, LARGEST / level)
+    for _ in range(8):
+        try:
+            found = Level(pair, epsilon, level, cut, high)
+            terms = found.terms(0.7 * high)
+        except Overflow:
+            high /= 2
+            continue
+        if terms[0].inside or high >= LARGEST / level:
+            return found, terms
+        high = min(2 * high, LARGEST / level)
+    raise CannotVouch("no tilt serves the body")
+
+
+class _Total:
+    """log of what adds up to delta, of its errors, of what only raises it, and of Q[L > eps]."""
+
+    def __init__(self, epsilon: float, jump: Jump) -> None:
+        self.epsilon = epsilon
+        self.parts: list[float] = []
+        self.errors: list[float] = []
+        self.excess, self.tails = [jump.log_slack], [jump.log_q + epsilon]
+        value, error = jump.log_part(epsilon)
+        self.parts.append(value)
+        self.errors.append(error + math.log(2.0))
+        # where exactly the cut lies is rounded, for the body as for the jump
+        self.errors.append(jump.log_p + (math.log(4 * jump.error) if jump.error else -np.inf))
+
+    def add(self, line: Contour, epsilon: float, log_ways: float) -> None:
+        """One term's contour, so many times."""
+        value, error, excess, _, tail = line.at(epsilon)
+        error += 4 * ULP * (2.0 + abs(value) + abs(log_ways))
+        self.parts.append(value + log_ways)
+        self.errors.append(value + log_ways + math.log(error))
+        self.excess.append(value + log_ways + (math.log(excess) if excess else -np.inf))
+        self.tails.append(tail + log_ways)
+
+    def answer(self, proved: bool, log_size: float) -> LogDelta:
+        """The sum; raises `CannotVouch` if its errors are too large."""
+        value, error, excess, tail = (log_total(np.array(logs)) for logs in (self.parts, self.errors, self.excess, self.tails))
+        part, over = math.exp(error - value), math.exp(excess - value)
+        if not part + over < VOUCH:
+            raise CannotVouch(f"the relative error of the sum over jumps is {part + over:.1e}")
+        if not proved:
+            part, over = 3.0 * (part + over), 0.0
+        rounding = 8 * ULP * (1.0 + abs(value))
+        low, up = value + math.log1p(-part) - rounding, min(value + math.log1p(part + over) + rounding, 0.0)
+        condition = max(math.exp(log_size - value), 1.0)
+        return LogDelta(low, min(value, up), up, proved, "line", condition, min(tail - self.epsilon, 0.0))
+
+
+class Nearby(NamedTuple):
+    """The level that served at a similar epsilon, as a share of the cut, and the body's saddle point there."""
+
+    share: float
+    tilt: float
+
+
+def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) -> tuple[LogDelta, Nearby]:
+    """log delta at epsilon > 0 as a sum over jumps, and where to look beside it; raises `CannotVouch`."""
+    if families(pair)[1]:
+        raise CannotVouch("too many distinct steps")
+    found = margin(pair)
+    if not (found.distance < np.inf and epsilon > 0.0):
+        raise CannotVouch("the other losses are unbounded below")
+    if not any(_splits(step) for step, _ in pair.terms):
+        raise CannotVouch("no step's losses part into body and jumps")
+    jump = split(pair, epsilon, found)
+    if near is None:
+        level, terms = _best_level(pair, epsilon, jump)
+    else:
+        level, terms = _level_at(pair, epsilon, near.share * jump.cut, jump.cut, near.tilt)
+    best = max(max(one.log_rough for one in terms), jump.log_part(epsilon)[0])
+    sure = level.body.proved and found.bounded
+    total, proved, lines, condition = _Total(epsilon, jump), sure, 0, -np.inf
+    for m, one in enumerate(terms):
+        if one.log_bound < best - NEGLIGIBLE:
+            total.excess.append(level.bound(m, one.tilt))
+            continue
+        if not one.inside:
+            raise CannotVouch("a saddle point lies where the tilt overflows")
+        for parts, log_ways in level.ways(m):
+            lines += 1
+            if lines > MOST_LINES:
+                raise CannotVouch("too many ways to jump")
+            hint = Hint(one.tilt, one.spread, RATE / one.spread)
+            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint, sure)
+            total.add(line, epsilon, log_ways)
+            proved = proved and line.proved
+            condition = max(condition, total.parts[-1] + math.log(line.at(epsilon).condition))
+    total.excess.append(level.beyond(len(terms), terms[-1].tilt))
+    return total.answer(proved, condition), Nearby(level.level / level.cut, terms[0].tilt)

@@ -1,0 +1,184 @@
+"""One line of the smoothed contour: f~, the density D and a windowed estimate from the same frequencies, and every error.
+
+The sum over s = 0, h, .., S is off by aliasing (positive, as in `contour`; the kernel moves a loss by at most its half-width), by
+what lies beyond S (|phi| <= 1 and the kernel's transform), by the nodes, and by rounding. Aliasing makes D larger, never smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import erfc
+
+from dpaccount._log import log_kappa
+from dpaccount._panels import graded
+from dpaccount._quadrature import Nodes, TooManyNodes
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Term
+from dpaccount.engines.contour import _series
+from dpaccount.engines.jump import Jump
+from dpaccount.engines.mollifier import Mollifier
+from dpaccount.engines.spectrum import spectrum
+from dpaccount.pair import DominatingPair
+
+Array = npt.NDArray[np.float64]
+Waves = npt.NDArray[np.complex128]
+MAX_NODES = 240_000
+MAX_COUNT = 2**18
+END = 1.15  # the line ends here, in units of beta/a, where the kernel's transform has fallen to about e^-beta
+
+
+class Body(NamedTuple):
+    """A composition below its cut, with a tilt on the real axis and log of the answer's size by the saddle point."""
+
+    pair: DominatingPair
+    epsilon: float
+    jump: Jump
+    axis: Axis
+    tilt: float
+    spread: float
+    rough: float
+
+    @property
+    def log_scale(self) -> float:
+        """K(c) - c eps below the cut."""
+        return self.axis.log_mass + self.axis.log_mgf(self.tilt) - self.tilt * self.epsilon
+
+
+class Reading(NamedTuple):
+    """f~, C D, the windowed estimate of f, e^eps Q[L > eps], the errors of f~ and of C D, what f~ may be too high by aliasing, and
+    the sum of moduli: all times e^log_scale. `drift` is the disagreement of two windows."""
+
+    log_scale: float
+    smooth: float
+    gap: float
+    estimate: float
+    drift: float
+    tail: float
+    error: float
+    gap_error: float
+    excess: float
+    size: float
+    proved: bool
+
+
+def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
+    """The line through the body's tilt, with the alias's period, to the end of the kernel's transform; raises `TooManyNodes`."""
+    c, eps, axis = body.tilt, body.epsilon, body.axis
+    step = 2.0 * math.pi / alias.period
+    count = math.ceil(END * mollifier.beta / mollifier.width / step)
+    if count > MAX_COUNT:
+        raise TooManyNodes(f"the line needs {count} frequencies")
+    s = np.asarray(step * np.arange(count + 1), dtype=np.float64)
+    log_phi, slip, proved = _log_phi(body, s)
+    z = c + 1j * s
+    kernel, kernel_error = mollifier.values(s)
+    wave = np.exp(log_phi - 1j * s * (eps - mollifier.eta))
+    wave[0] /= 2
+    size = np.exp(np.real(log_phi))
+    scale, inverse = step / math.pi, 1.0 / np.abs(z * (z + 1.0))
+    modulus = size * np.abs(kernel)
+    line = axis.rounding(c) + axis.mass_error + 2 * ULP * (abs(c * eps) + abs(body.log_scale) + abs(axis.log_mass))
+    line += 4e-16 * (1.0 + c + mollifier.width * c) + count * ULP
+    if body.jump.cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
+        line += 4 * body.jump.error * math.exp(body.jump.log_p)
+    line_error = line + 4 * ULP * (np.abs(log_phi) + s * (1.0 + eps)) + np.expm1(np.minimum(slip, 30.0))
+    off = modulus * line_error + size * kernel_error
+    first, second = mollifier.beyond(float(s[-1]))
+    windows = [0.5 * erfc(6.0 * (2.0 * s / (part * float(s[-1])) - 1.0)) for part in (1.0, 0.5)]
+    plain = wave * np.exp(-1j * s * mollifier.eta - mollifier.tilt * mollifier.eta - mollifier.log_weight) / (z * (z + 1.0))
+    exact, half = (scale * float(np.real(plain @ window)) for window in windows)
+    smoothed = wave * kernel
+    log_scale = body.log_scale + c * mollifier.eta + mollifier.log_weight
+    return Reading(
+        log_scale,
+        scale * float(np.real(smoothed @ (1.0 / (z * (z + 1.0))))),
+        mollifier.gap * scale * float(np.real(smoothed).sum()),
+        exact, abs(exact - half), scale * float(np.real(smoothed @ (1.0 / (z + 1.0)))),
+        scale * float(off @ inverse) + first / math.pi,
+        mollifier.gap * (scale * float(off.sum()) + second / math.pi),
+        math.exp(min(alias.log_bound(eps - mollifier.eta - mollifier.width) - log_scale, 600.0)),
+        scale * float(modulus @ inverse), proved,
+    )
+
+
+def _log_phi(body: Body, s: Array) -> tuple[Waves, Array, bool]:
+    """log of the composition's tilted characteristic function, what it may be off by, and whether that is proved."""
+    log_phi, slip, proved = np.zeros(s.shape, dtype=complex), np.zeros(s.shape), True
+    for term in body.axis.terms:
+        nodes, error = _fine(term, body.tilt, float(s[-1]))
+        log_w = nodes.log_p + body.tilt * nodes.loss
+        top = float(log_w.max())
+        weight = np.exp(log_w - top)
+        weight /= weight.sum()
+        off, part = (np.zeros(weight.size), np.full(weight.size, ULP)) if nodes.rounding is None else nodes.rounding()
+        part = part + body.tilt * (off + ULP * np.abs(nodes.loss)) + (10.0 + abs(top) + np.minimum(np.abs(log_w), 1e3)) * ULP
+        found = spectrum(nodes.loss, weight, off, part, float(s[1]), s.size - 1)
+        real, imag = np.real(found.moved), np.imag(found.moved)
+        change = 2 * real + real * real + imag * imag
+        log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log(np.maximum(1.0 + change, 1e-300)))
+        log_phi += term.count * (log_size + 1j * np.arctan2(imag, 1.0 + real))
+        miss = found.error + found.slope * s + 2.0 * error
+        # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
+        ratio = miss / np.exp(np.maximum(log_size, -690.0))
+        slip += term.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+        proved = proved and nodes.rounding is not None
+    log_phi.real = np.maximum(log_phi.real, -690.0)
+    return log_phi, slip, proved
+
+
+def _fine(term: Term, tilt: float, rate: float) -> tuple[Nodes, float]:
+    """Nodes of one step below its cut for this tilt and all rates up to `rate`, and their error relative to E e^{tilt L}."""
+    density = term.part.step.density()
+    if density is None or density.strip is None or density.breaks:
+        nodes = term.part.step.nodes(tilt, tilt, rate, upper=term.part.upper)
+        return nodes, nodes.error
+    right = math.inf if term.part.upper == math.inf else density.inverse(term.part.upper)
+    goal = 32.0 + math.log(term.count)
+    found = graded(
+        density.evaluate, density.strip, density.scale, density.window(tilt, tilt), (-math.inf, right), (tilt, tilt), rate, MAX_NODES, goal
+    )
+    if found is None:
+        raise TooManyNodes("the line needs more nodes than the engine is willing to spend")
+    nodes = Nodes(found[0], found[1], found[2], rounding=found[3], ends_only=True)
+    return term.part.step.with_atoms(nodes, upper=term.part.upper), found[2]
+
+
+class Aliases:
+    """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon.
+
+    e^{ckP} g(eps + kP) <= kappa(d) e^{K(d) - d eps - kP (d - c)} adds up over k >= 1 for d > c and over k <= -1 for 0 < d < c, where
+    g <= 1 serves as well.
+    """
+
+    def __init__(self, body: Body, goal: float) -> None:
+        axis, self.c = body.axis, body.tilt
+        self.log_mass = axis.log_mass + axis.mass_error
+        moves = np.array([0.5, 1.0, 2.0, 4.0]) / body.spread
+        right = self._best(body, goal, [self.c + m for m in moves if self.c + m <= axis.high])
+        left = self._best(body, goal, [self.c - m for m in moves if m < self.c])
+        if right is None:
+            raise CannotVouch("no tilt bounds the aliasing")
+        plain = max(self.log_mass - goal, 0.0) / self.c
+        if left is None or left[0] > plain:
+            left = plain, 0.0, self.log_mass
+        self.period = max(right[0], left[0], 1e-3 * body.spread)
+        self._sides = right[1:], left[1:]
+
+    def _best(self, body: Body, goal: float, tilts: list[float]) -> tuple[float, float, float] | None:
+        """The least period, its tilt and log of kappa(d) e^{K(d)} there."""
+        found = []
+        for d in tilts:
+            try:
+                far = self.log_mass + body.axis.log_mgf(d) + body.axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
+            except CannotVouch:
+                continue
+            found.append(((far - d * body.epsilon - goal) / abs(d - self.c), d, far))
+        return min(found, default=None)
+
+    def log_bound(self, epsilon: float) -> float:
+        """log of what all aliases add up to."""
+        sides = [far - d * epsilon + _series(-self.period * abs(d - self.c)) for d, far in self._sides]
+        return float(np.logaddexp(*sides))

@@ -1,0 +1,178 @@
+"""The smoothed contour: a certified bracket where the characteristic function does not decay, as with few samples or few steps.
+
+After the big jump is split off, delta_B is convex in gamma = e^eps. `mollifier` puts it between f~ - C D and f~, two integrals
+over the line through the saddle point that end where the kernel's transform does; `smooth_line` takes both from the same
+frequencies. C D is of second order in the kernel's width, and is paid once, whatever the number of steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpaccount._log import log_kappa, log_total
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, below, root
+from dpaccount.engines.jump import NO_CUT, margin, split
+from dpaccount.engines.line import reflected
+from dpaccount.engines.mollifier import Mollifier, half_width
+from dpaccount.engines.smooth_line import Aliases, Body, Reading, read
+from dpaccount.pair import DominatingPair
+from dpaccount.results import LogDelta
+
+AIM = 1e-6  # relative width of delta at which refinement stops
+FIRST = 1e-4
+NEGLIGIBLE = 1e-9  # a body below this part of the jump is bounded by Chernoff alone
+PASSES = 6
+
+
+def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
+    """log delta of a directed pair at any real epsilon, with a relative width of `aim` where that is not too costly.
+
+    Refinement stops as well when the bracket excludes log delta = `goal`. Raises `CannotVouch` where no line serves.
+    """
+    if epsilon < 0.0:
+        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim), epsilon)
+    try:
+        body = _body(pair, epsilon)
+    except TooManyNodes as error:
+        raise CannotVouch(str(error)) from error
+    best = _chernoff(body)
+    if best.upper - best.lower <= 2 * NEGLIGIBLE:
+        return best
+    return _refined(body, best, goal, aim)
+
+
+def _refined(body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
+    log_jump = body.jump.log_part(body.epsilon)[0]
+    rough, target, slack, failure, lines = body.rough, max(FIRST, aim), 4.0, None, 0
+    gap = math.nan
+    for _ in range(PASSES):
+        total = float(np.logaddexp(rough, log_jump))
+        c = body.tilt
+        if gap != gap:
+            gap = 0.5 * target * math.exp(min(total - rough, 200.0)) / (c * (c + 1.0))
+        gap = min(gap, (1.0 / c) ** 2)
+        cancels = max(body.log_scale - total, 0.0)
+        beta = 7.0
+        for _ in range(3):
+            width = half_width(gap, beta)
+            beta = min(max(cancels + math.log(70.0 * width / target), 7.0), 40.0)
+        try:
+            found = read(body, Mollifier(half_width(gap, beta), beta, c), Aliases(body, total - slack + math.log(target)))
+        except (TooManyNodes, CannotVouch) as error:
+            failure = error
+            gap *= 6.0
+            continue
+        lines += 1
+        here = _assembled(body, found, best.upper)
+        best = here if lines == 1 else _tighter(best, here)
+        width = best.upper - best.lower
+        print("pass", gap, beta, found, width) if DEBUG else None
+        if width <= aim or (goal == goal and not best.lower <= goal <= best.upper) or failure is not None:
+            break
+        rough = found.log_scale + math.log(found.smooth) if found.smooth > 0.0 else rough
+        share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
+        target = max(aim, min(target, width) * 1e-2) if width < 0.1 else target
+        if found.excess * math.exp(found.log_scale - best.upper) > 0.1 * width:
+            slack += 4.0 + math.log(width/target)
+        gap *= 0.5 * target / share
+    if not lines:
+        raise CannotVouch(str(failure)) from failure
+    return best
+DEBUG = False
+
+def _body(pair: DominatingPair, epsilon: float) -> Body:
+    """The composition below the cut, and the saddle point right of 0 or the last tilt that nodes serve."""
+    found = margin(pair)
+    if found.distance == np.inf or all(step.facts.max_loss <= epsilon + found.distance for step, _ in pair.terms):
+        found = NO_CUT
+    jump = split(pair, epsilon, found)
+    axis = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0)
+    if axis.many:
+        raise CannotVouch("too many distinct steps")
+    _, mean, variance = axis.cumulants(0.0)
+    if not variance > 0.0:
+        raise CannotVouch("the privacy loss is constant below the cut")
+    spread = math.sqrt(variance)
+    gap = (epsilon - mean) / spread
+    enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
+    high = (gap + math.sqrt(gap * gap + 8.0)) / spread  # twice the root of v c + m = eps + 2/c
+    ceiling, floor, c = math.inf, 0.0, math.nan
+    last: Axis | None = None
+    for _ in range(60):
+        try:
+            axis = Axis(axis.parts, 0.0, high, 0.0)
+            _, mean, variance = axis.cumulants(high)
+            last, floor = axis, high
+            if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
+                c = root(axis, epsilon, 1e-9 * high, high, 0.5 * high)
+                break
+            if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
+                c = high
+                break
+        except (CannotVouch, TooManyNodes):
+            ceiling = high
+        if ceiling < 1.05 * floor:
+            break
+        high = high * 2.0 if ceiling == math.inf else math.sqrt(floor * ceiling) if floor else high / 6.0
+    if last is None:
+        raise CannotVouch("no tilt serves")
+    axis = last
+    c = floor if c != c else c
+    _, _, variance = axis.cumulants(c)
+    spread = math.sqrt(variance)
+    if not spread > 0.0:
+        raise CannotVouch("the privacy loss is constant under the tilt")
+    try:
+        if not c + 3.0 / spread <= axis.high <= c + 4.0 / spread:  # errors are stated at the ends of the tilts
+            axis = Axis(axis.parts, 0.0, c + 3.0 / spread, 0.0)
+    except TooManyNodes:
+        pass
+    bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
+    rough = axis.log_mass + axis.log_mgf(c) - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
+    return Body(pair, epsilon, jump, axis, c, spread, rough)
+
+
+def _chernoff(body: Body) -> LogDelta:
+    """The jump alone from below, and Chernoff's bound on the rest from above."""
+    c, axis, jump = body.tilt, body.axis, body.jump
+    bound = body.log_scale + axis.rounding(c) + axis.mass_error + log_kappa(c) + 4 * ULP * (2.0 + c * (1.0 + body.epsilon))
+    log_jump, error = jump.log_part(body.epsilon)
+    high = min(log_total(np.array([bound, log_jump, error, jump.log_slack])) + 1e-14, 0.0)
+    low = min(_less(log_jump, error), high)
+    return LogDelta(low, high, high, axis.proved and jump.margin.bounded, "smoothed", 1.0, min(jump.log_q, 0.0))
+
+
+def _assembled(body: Body, found: Reading, ceiling: float) -> LogDelta:
+    """Body and jump together."""
+    log_jump, log_jump_error = body.jump.log_part(body.epsilon)
+    top = max(found.log_scale, log_jump)
+    scale, other = math.exp(found.log_scale - top), math.exp(log_jump - top)
+    spare = math.exp(log_jump_error - top) + 4 * ULP * other
+    proved = found.proved and body.axis.proved and body.jump.margin.bounded
+    times = 1.0 if proved else 3.0
+    error = times * found.error + 4 * ULP * abs(found.smooth)
+    high = other + spare + math.exp(min(body.jump.log_slack - top, 600.0)) + scale * (found.smooth + error)
+    below = found.smooth - error - found.excess - (found.gap + times * found.gap_error)
+    low = max(other - spare, 0.0) + scale * max(below, 0.0)
+    log_high = min(top + math.log(high), ceiling, 0.0) if high > 0.0 else ceiling
+    log_low = min(top + math.log(low), log_high) if low > 0.0 else -math.inf
+    slack = 4 * ULP * (1.0 + abs(log_high))
+    log_low, log_high = log_low - slack, min(log_high + slack, 0.0)
+    guess = other + scale * found.estimate
+    estimate = min(max(top + math.log(guess), log_low), log_high) if guess > 0.0 else log_high
+    condition = float(max(scale * found.size / max(high, 1e-300), 1.0))
+    tail = scale * found.tail + math.exp(min(body.epsilon + body.jump.log_q - top, 600.0))
+    log_tail = top + math.log(tail) - body.epsilon if tail > 0.0 else body.jump.log_q
+    return LogDelta(log_low, estimate, log_high, proved, "smoothed", condition, min(log_tail, 0.0))
+
+
+def _tighter(old: LogDelta, new: LogDelta) -> LogDelta:
+    low, high = max(old.lower, new.lower), min(old.upper, new.upper)
+    return new._replace(lower=low, upper=high, estimate=min(max(new.estimate, low), high))
+
+
+def _less(positive: float, negative: float) -> float:
+    return positive + math.log(-math.expm1(negative - positive)) if negative < positive else -math.inf

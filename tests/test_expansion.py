@@ -1,0 +1,130 @@
+"""The sum over jumps: brackets hold the truth where a Gaussian body competes with jumps, and a planted fault is caught."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
+from dpaccount.engines import expansion, line
+from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.jump import margin, split
+from dpaccount.mechanisms.discrete import DiscreteLaplace
+
+ROWS = json.loads(Path(__file__).with_name("references").joinpath("mixed.json").read_text())
+
+
+def pair_of(row):
+    sigma, q = float.fromhex(row["noise_multiplier"]), float.fromhex(row["sampling_probability"])
+    return row["steps"] * PoissonSampled(Gaussian(sigma), q)
+
+
+def answer_of(row):
+    return expansion.log_delta(pair_of(row), float.fromhex(row["epsilon"]))[0]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["steps"]))
+def test_the_bracket_is_certified_narrow_and_holds_the_truth(row):
+    found, truth = answer_of(row), float(row["log_delta"])
+    assert found.certified
+    assert found.lower <= truth <= found.upper
+    assert found.upper - found.lower < 2e-8
+    assert abs(found.estimate - truth) < 1e-9
+    assert found.condition < 100.0
+
+
+@pytest.mark.parametrize("row", ROWS[:3], ids=lambda row: str(row["steps"]))
+def test_the_face_answers_with_it(row):
+    profile = PrivacyProfile(pair_of(row))
+    found = profile.log_delta(epsilon=float.fromhex(row["epsilon"]))
+    assert found.certified
+    assert found.lower <= float(row["log_delta"]) <= found.upper
+    back = profile.epsilon(log_delta=float(row["log_delta"]))
+    assert back.lower <= float.fromhex(row["epsilon"]) * (1 + 1e-12)
+    assert float.fromhex(row["epsilon"]) <= back.upper * (1 + 1e-12)
+    assert back.upper - back.lower < 1e-8
+
+
+def violations():
+    """How many references lie outside their certified bracket."""
+    count = 0
+    for row in ROWS:
+        try:
+            found = answer_of(row)
+        except CannotVouch:
+            continue
+        count += found.certified and not found.lower <= float(row["log_delta"]) <= found.upper
+    return count
+
+
+def test_no_reference_is_violated():
+    assert violations() == 0
+
+
+def test_a_wrong_number_of_ways_is_caught(monkeypatch):
+    honest = expansion.Level.ways
+    monkeypatch.setattr(expansion.Level, "ways", lambda self, m: ((parts, 0.999999 * log) for parts, log in honest(self, m)))
+    assert violations() > 0
+
+
+def at_level(monkeypatch, row, share):
+    """Let the level be this share of the cut; low levels make many terms matter."""
+    pair, epsilon = pair_of(row), float.fromhex(row["epsilon"])
+    cut = split(pair, epsilon, margin(pair)).cut
+    monkeypatch.setattr(expansion, "_best_level", lambda *_: expansion._level_at(pair, epsilon, share * cut, cut, 0.0))
+
+
+@pytest.mark.parametrize("share", [0.005, 0.03, 0.2, 0.5])
+def test_the_level_makes_no_difference(monkeypatch, share):
+    at_level(monkeypatch, ROWS[2], share)
+    found = answer_of(ROWS[2])
+    assert found.certified
+    assert found.lower <= float(ROWS[2]["log_delta"]) <= found.upper
+
+
+def test_a_dropped_term_is_caught(monkeypatch):
+    at_level(monkeypatch, ROWS[2], 0.005)
+    honest = expansion.Level.ways
+    monkeypatch.setattr(expansion.Level, "ways", lambda self, m: honest(self, m) if m != 3 else iter(()))
+    found = answer_of(ROWS[2])
+    assert not found.lower <= float(ROWS[2]["log_delta"]) <= found.upper
+
+
+def test_terms_that_are_not_computed_are_bounded(monkeypatch):
+    """With terms given up early the bracket is wider and still holds the truth."""
+    at_level(monkeypatch, ROWS[2], 0.005)
+    narrow = answer_of(ROWS[2])
+    monkeypatch.setattr(expansion, "NEGLIGIBLE", 12.0)
+    found = answer_of(ROWS[2])
+    assert found.lower <= float(ROWS[2]["log_delta"]) <= found.upper
+    assert found.upper - found.lower > 2 * (narrow.upper - narrow.lower)
+
+
+def test_several_kinds_of_steps_share_the_jumps():
+    """A kind cut in two by a change of the noise that shifts log delta by far less than the tolerance."""
+    row = ROWS[2]
+    sigma, q = float.fromhex(row["noise_multiplier"]), float.fromhex(row["sampling_probability"])
+    half = row["steps"] // 3
+    pair = half * PoissonSampled(Gaussian(sigma), q) + (row["steps"] - half) * PoissonSampled(Gaussian(sigma * (1 - 1e-13)), q)
+    found, _ = expansion.log_delta(pair, float.fromhex(row["epsilon"]))
+    assert found.certified
+    assert abs(found.estimate - float(row["log_delta"])) < 1e-8
+    both = row["steps"] * PoissonSampled(Gaussian(sigma), q) + 10 * Gaussian(100.0)
+    more, _ = expansion.log_delta(both, float.fromhex(row["epsilon"]))
+    assert more.certified
+    assert more.lower > float(row["log_delta"])
+
+
+def test_what_has_no_jumps_is_refused():
+    for pair in (5 * DiscreteLaplace(1.2), 20 * Gaussian(3.0)):
+        with pytest.raises(CannotVouch):
+            expansion.log_delta(pair, 1.0)
+    with pytest.raises(CannotVouch):
+        expansion.log_delta(pair_of(ROWS[0]), -1.0)
+
+
+def test_the_line_falls_back_on_it():
+    row = ROWS[0]
+    found = line.log_delta(pair_of(row), float.fromhex(row["epsilon"]))
+    assert found.certified
+    assert found.lower <= float(row["log_delta"]) <= found.upper
