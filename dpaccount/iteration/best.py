@@ -107,8 +107,8 @@ class BestCurve:
         largest = _check.real("BestCurve.pair", "largest", largest, low=0.0, high=700.0, open_low=True)
         end = min(largest, float(self.epsilon(log_delta=-700.0)) or largest)
         table = self._table(end).epsilon
-        level = np.concatenate([[0.0], np.geomspace(1e-6 * end, end, 200), np.linspace(0.0, end, 800), table[(table > 0.0) & (table < end)]])
-        level = np.unique(level)
+        own = table[(table > 0.0) & (table < end)]
+        level = np.unique(np.concatenate([[0.0], np.geomspace(1e-6 * end, end, 200), np.linspace(0.0, end, 800), own]))
         with np.errstate(under="ignore"):
             delta = np.minimum(np.nextafter(np.exp(self._upper(level)[0]), 2.0), 1.0)
         useful = np.concatenate([[True], np.diff(delta) < 0.0])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta
