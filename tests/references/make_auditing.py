@@ -68,7 +68,7 @@ def at_most(k: int, n: int, p: Number) -> Number:
 
 def upper_limit(k: int, n: int, a: str) -> Number:
     """p with P[Bin(n, p) <= k] = a: a root in log p."""
-    root = bisect(lambda t: mpf(a) - at_most(k, n, mp.exp(-t)), -mp.log1p(-mpf(10) ** -20), mp.log(100 * mpf(n) / (k + 1)))
+    root = bisect(lambda t: at_most(k, n, mp.exp(-t)) - mpf(a), -mp.log1p(-mpf(10) ** -20), mp.log(100 * mpf(n) / (k + 1)))
     return mp.exp(-root)
 
 
