@@ -56,15 +56,13 @@ class Readings(NamedTuple):
 class Contour:
     """One vertical line through the saddle point of some parts at `epsilon` >= 0; answers there, and nearby by reweighting.
 
-    The jump that was split off before the parts were made is added to what the line gives. With `sure`, what cannot be proved
-    is not estimated either.
+    The jump that was split off before the parts were made is added to what the line gives. Where facts are stated but prove
+    nothing, nothing is estimated.
     """
 
-    def __init__(
-        self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, sure: bool = False, aim: float = AIM
-    ) -> None:
+    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, aim: float = AIM) -> None:
         self.aim, self.room = aim, 0.0
-        self.epsilon, self.jump, self.hint, self.sure, self.proved, self.spread = epsilon, jump, hint, sure, False, 0.0
+        self.epsilon, self.jump, self.hint, self.proved, self.spread = epsilon, jump, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
         try:
             self._build(parts)
@@ -108,7 +106,7 @@ class Contour:
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
         if not self.proved:
-            if self.sure:
+            if axis.proved and self.jump.margin.bounded:
                 raise CannotVouch("the characteristic function falls too slowly for a bound")
             axis, reach = _reach(axis, c, spread)
             count = math.ceil(reach / step) + 1
@@ -193,8 +191,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     log_phi = np.zeros(s.shape, dtype=complex)
     slip = np.zeros(s.shape)
     for t in axis.terms:
-        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-        tilted = tilted / tilted.sum()
+        tilted = t.tilted(c)
         real, imag, sums = turned(t.loss, tilted, s, t.count <= QUICK)
         # numpy's complex log1p loses the relative accuracy of the modulus
         change = 2 * real + real * real + imag * imag
@@ -253,8 +250,7 @@ def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
     """log |phi|, with the atoms of the loss taken as if all in phase: they return again and again, densities do not."""
     total = np.zeros(s.shape)
     for t in axis.terms:
-        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-        tilted = tilted / tilted.sum()
+        tilted = t.tilted(c)
         smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
         with np.errstate(divide="ignore"):
             total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta
@@ -185,6 +185,13 @@ def _nodes(chain: Chain, kinks: Sequence[float]) -> tuple[Array, Array]:
     return (
         np.concatenate([a + (b - a) * (nodes + 1) / 2 for nodes, _, a, b in rules]),
         np.concatenate([weights * (b - a) / 2 for _, weights, a, b in rules]),
+    )
+
+
+def mixture(laws: Sequence[Law]) -> Law:
+    """The mixture of laws on one interval with equal weights, as random stopping makes it."""
+    return laws[0]._replace(
+        points=np.concatenate([law.points for law in laws]), mass=np.concatenate([law.mass for law in laws]) / len(laws)
     )
 
 
