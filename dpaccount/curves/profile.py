@@ -35,7 +35,7 @@ class PrivacyProfile:
         What is known about the mechanism, e.g. ``1000 * PoissonSampled(Gaussian(1.0), 0.01)``.
     adjacency : {"add-or-remove", "replace-one", "zero-out", "as-written"}
         The relation on data sets. ``as-written`` takes the ordered pair of the expression itself.
-    method : {"auto", "closed", "line", "circle", "lattice", "balls"}
+    method : {"auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls"}
         The engine; see `select`. ``lattice`` gives a certified bracket for every pair, ``balls`` one of a double's width by
         ball arithmetic where it has a proof (extra ``dpaccount[certify]``).
     conversion : {"improved", "mironov", "optimal"}
@@ -45,7 +45,7 @@ class PrivacyProfile:
     ---------
     Every answer is a `Bounds` whose upper end is the safe side. `Bounds.certified` says whether every
     error is bounded; otherwise the error is an estimate. Where ``line`` cannot vouch for its digits
-    the lattice's certified bracket is returned. Composition of both directions is done before
+    the certified bracket of ``smoothed`` or of the lattice is returned. Composition of both directions is done before
     the larger is taken.
 
     References
