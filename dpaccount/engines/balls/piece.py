@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from dpaccount.engines.balls.numbers import NotHere, exact, rough, rough_log
+from dpaccount.engines.balls.numbers import NotHere, exact, precision, rough, rough_log
 
 Array = npt.NDArray[np.float64]
 MOST = 60_000  # nodes of one piece
@@ -126,19 +127,20 @@ class Piece:
         inside = np.flatnonzero(log_f > log_f.max() - goal)
         gap = (high - low) / 1200
         left, right = float(x[inside[0]]) - gap, float(x[inside[-1]]) + gap
-        unit = self.spread**2 / rough(self.scale)  # far enough out for a tail bound: see `beyond`
-        left = min(left, unit * max(self._centres(c, right=False)) - self.spread)
-        right = max(right, unit * min(self._centres(c, right=True)) + self.spread)
-        return max(low, left), min(high, right)
+        most = exact(float(log_f.max()) - goal).exp() * self.spread
+        with precision(64):
+            return max(low, self._clear(left, c, most, False)), min(high, self._clear(right, c, most, True))
 
-    def _centres(self, c: float, right: bool) -> list[float]:
-        """Mean shifts of the exponentials that bound P^{1+c} Q^{-c} towards an end."""
-        outer, inner = (max, min) if right else (min, max)
-        found = [0.0]
-        for side, power in ((self.p, 1 + c), (self.q, -c)):
-            ends = {outer(side)} if power >= 0 else {outer(side), inner(side)}
-            found = [m + power * s for m in found for s in ends]
-        return found
+    def _clear(self, x: float, c: float, most: arb, right: bool) -> float:
+        """x, or a place farther out, beyond which f is bounded by so much."""
+        if (self.high if right else self.low) is not None:
+            return x
+        for _ in range(400):
+            with suppress(NotHere):
+                if self.beyond(exact(x), exact(c), right) <= most:
+                    break
+            x += self.spread if right else -self.spread
+        return x
 
     def rough_nodes(self, low_tilt: float, high_tilt: float) -> tuple[Array, Array]:
         """(loss, log P-mass) of a plain rule that serves every tilt between the two, in doubles."""
@@ -272,9 +274,8 @@ class Piece:
         the ellipse that reaches w (rho + 1/rho)/2 along the axis and w (rho - 1/rho)/2 off it (T13, Theorem 19.3)."""
         tilt, fast = exact(c), exact(rate)
         low, high = self.window(c, goal + 8.0)
-        start = self.low if self.low is not None and rough(self.low) >= low else exact(low)
-        end = self.high if self.high is not None and rough(self.high) <= high else exact(high)
-        count, order, rho = self._plan(c, rate, goal, low, high)
+        start, end = exact(low) if self.low is None else self.low, exact(high) if self.high is None else self.high
+        count, order, rho = self._plan(c, rate, goal, rough(start), rough(end))
         if count * order > MOST:
             raise NotHere("the outcomes span too many nodes")
         half = (end - start) / (2 * count)
@@ -290,11 +291,7 @@ class Piece:
                 weights.append(log_f.exp() * half * w)
                 losses.append(loss)
             error += scale * self._crest(middle, along, tilt).exp()
-        if (self.low is not None and start is not self.low) or self.low is None:
-            error += self.beyond(start, tilt, right=False)
-        if self.high is None or end is not self.high:
-            error += self.beyond(end, tilt, right=True)
-        return weights, losses, error
+        return weights, losses, error + self._tails(tilt, start, end)
 
     def slopes(self, left: arb, right: arb, c: arb) -> tuple[arb, arb]:
         """(least, largest) (log f)' between two points."""
@@ -337,6 +334,8 @@ class Piece:
                 if off >= 0.95 * self.reach:
                     break
                 grown = rough(self.growth(exact(off), exact(c), exact(rate)))
+                log_p, loss = self.sketch(np.array([low + half - along, high - half + along]))  # the ellipses reach beyond the ends
+                grown += max(float((log_p + c * loss).max() - log_f.max()), 0.0)
                 order = math.ceil((goal + grown + 4.0 + math.log(half * count) - log_width) / (2 * math.log(rho)))
                 if order <= 160 and order * count < best[0]:
                     best = (order * count, count, order, rho)
