@@ -18,6 +18,7 @@ from figures import (
     certified_digits_cost_less_than_a_grid,
     dp_sgd_is_ruled_by_removal,
     gaussian_delta_falls_with_noise,
+    hidden_iterates_cost_a_bounded_epsilon,
     ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
     sampling_makes_the_trade_off_asymmetric,
@@ -162,6 +163,20 @@ def test_the_hard_corner_keeps_its_digits():
     assert known > len(ordinary["width"]) / 2
     assert np.median(ordinary["seconds"]) < 1.0
     assert min(group["seconds"].min() for group in groups) > 0.0
+
+
+def test_hidden_iterates_cost_a_bounded_epsilon():
+    numbers = hidden_iterates_cost_a_bounded_epsilon.data(quick=True)
+    for panel in ("convex", "curved"):
+        found = numbers[panel]
+        assert (np.diff(found["composition"]) > 0.0).all()
+        assert (found["shifted"] <= found["composition"] * (1 + 1e-9)).all()
+        assert (found["shifted"] <= found["limit"] * (1 + 1e-9)).all()
+        assert_allclose(found["shifted"][-1], found["limit"], rtol=1e-6)
+        assert found["composition"][-1] > 100 * found["limit"]
+        if "contraction" in found:
+            assert (found["shifted"] <= found["contraction"] * (1 + 1e-9)).all()
+    assert_allclose(numbers["curved"]["exact"], numbers["curved"]["shifted"], rtol=1e-8)
 
 
 def test_the_command_writes_every_figure_in_two_formats(tmp_path):

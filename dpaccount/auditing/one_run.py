@@ -14,6 +14,7 @@ from dpaccount.auditing.family import gdp_at_least
 from dpaccount.auditing.intervals import rate_lower
 from dpaccount.auditing.outcome import AuditResult, Kind, level, small_delta
 from dpaccount.auditing.ranked import ranked_mu
+from dpaccount.auditing.works import WORKS
 
 OWNER = "audit_one_run"
 METHODS = ("steinke", "fdp", "order")
@@ -82,7 +83,8 @@ def from_guesses(
     kind, name, model = _STATEMENTS[method]
     extra = {} if mu is None else {"mu": mu}
     return AuditResult(
-        f"epsilon at delta = {delta:g}", low, None, alpha, kind, selection, (*assumptions, *model), name, details | extra
+        f"epsilon at delta = {delta:g}", low, None, alpha, kind, selection, (*assumptions, *model), name, details | extra,
+        works=WORKS[method],
     )
 
 

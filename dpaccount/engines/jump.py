@@ -191,7 +191,7 @@ def at_ends(
     for family in several:
         above, _, q_above, relative = family.log_tails(cut)
         for rate, logs in ((rate_p, above), (rate_q, q_above)):
-            rate.append(log_total(np.log(family.count) + _log_rates(logs)))
+            rate.append(log_total(np.log(family.counts) + _log_rates(logs)))
             error = max(error, float(np.max(log_error(logs[logs > -np.inf], relative), initial=0.0)))
     for (step, count), end in zip(families(pair)[0] if several else pair.terms, ends, strict=True):
         tails = step.tails(np.array(end))
