@@ -20,7 +20,7 @@ from dpaccount import (
     RandomizedResponse,
 )
 from dpaccount import _panels as panels_module
-from dpaccount.engines import auto, axis, circle, contour, decay, jump, lattice, line
+from dpaccount.engines import auto, axis, circle, contour, decay, jump, lattice, line, turns
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("families.json").read_text())
@@ -153,11 +153,11 @@ def test_losses_off_their_lattice_widen_the_bracket(monkeypatch):
 def test_the_bound_holds_from_there_to_the_half_turn(step, tau):
     h = circle.common_lattice(step)
     assert h is not None
-    law = circle._Law(step, 1, h).tilted(tau)
+    law = turns.Law(step, 1, h).tilted(tau)
     theta = np.linspace(1e-3, np.pi, 700)
     size = np.abs(np.exp(1j * np.multiply.outer(theta, law.k)) @ law.p)
     later = np.maximum.accumulate(size[::-1])[::-1]
-    bound = circle._log_bound(law, theta)
+    bound = turns.log_bound(law, theta)
     assert np.all(later <= np.exp(bound) + 1e-12)
     assert bound.min() < 0.1 * np.log(size.min() + 0.99)  # and says something
 
