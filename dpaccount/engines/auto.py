@@ -56,7 +56,9 @@ def _selected(pair: DominatingPair) -> Selection:
     if closed.supports(pair):
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
-        return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
+        return Selection(
+            "smoothed", "the loss has atoms only, off any lattice, so the characteristic function never decays: a smooth kernel brackets"
+        )
     return Selection(
         "line",
         "the loss has a density: contour at the saddle point; where its characteristic function does not decay the smoothed "
@@ -117,6 +119,8 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch:
             return _bracket(pair, epsilon, goal)
+    if engine == "smoothed":
+        return _bracket(pair, epsilon, goal)
     if engine == "circle":
         with suppress(CannotVouch):
             return circle.log_delta(pair, epsilon)
