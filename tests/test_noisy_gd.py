@@ -51,12 +51,12 @@ def test_full_batch_is_the_formula_of_the_theorem_and_has_a_limit():
 
 def test_cyclic_batches_are_the_formula_of_the_theorem():
     """BSA24: unprojected, the last batch: (L/(b sigma))^2 (1 + c^{2l-2} (1-c^2)/(1-c^l)^2 (1-c^{l(E-1)})/(1+c^{l(E-1)}))."""
-    l, passes, c = 10, 7, 0.95
-    run = replace(PLAIN, batches=l, steps=l * passes)
-    k = c ** (l * (passes - 1))
-    expected = (1.0 / (10 * 0.5)) * math.sqrt(1 + c ** (2 * l - 2) * (1 - c * c) / (1 - c**l) ** 2 * (1 - k) / (1 + k))
+    period, passes, c = 10, 7, 0.95
+    run = replace(PLAIN, batches=period, steps=period * passes)
+    k, whole = c ** (period * (passes - 1)), 1 - c**period
+    expected = (1.0 / (10 * 0.5)) * math.sqrt(1 + c ** (2 * period - 2) * (1 - c * c) / whole**2 * (1 - k) / (1 + k))
     assert_allclose(run.mu(), expected, rtol=1e-12)
-    assert_allclose(run.mu(l), expected, rtol=1e-12)
+    assert_allclose(run.mu(period), expected, rtol=1e-12)
 
 
 def test_closed_forms_are_the_solver():

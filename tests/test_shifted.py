@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -108,7 +109,7 @@ def test_the_zeros_are_where_nothing_remains_and_the_rates_rise():
     assert found.start > 0
     later = np.append(np.cumprod(c[:0:-1])[::-1], 1.0)
     total, rates, z = 0.0, [], 0.7
-    for a, b in zip(bounds, bounds[1:], strict=False):
+    for a, b in itertools.pairwise(bounds):
         u = z * later[a] * c[a] + float(later[a:b] @ s[a:b])
         v = float(np.square(later[a:b] * tau[a:b]).sum())
         for t in range(a, b):

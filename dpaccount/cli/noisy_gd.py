@@ -130,7 +130,7 @@ def _facts(run: NoisyGD, batch: int | None, answers: list[Bounds], points: tuple
         f"{run.batches} batches of {run.num_records // run.batches} in turn; " + ("worst batch" if batch is None else f"batch {batch}")
     )
     everywhere = getattr(run, asked)(points[0], batch, method="composition")
-    step = f"step size {run.step_size:g}, noise {shown_up(run.noise_scale, 12)} on the mean gradient, Lipschitz constant of a step {1.0 - run.gap:.6g}"
+    step = f"step size {run.step_size:g}, noise {shown_up(run.noise_scale, 12)} on the mean gradient, contraction {1.0 - run.gap:.6g}"
     relation = parse("noisy-gd", run.adjacency)
     return [
         ("losses", f"{run.lipschitz:g}-Lipschitz, {run.smoothness:g}-smooth, {curvature}; {run.num_records} records"),
