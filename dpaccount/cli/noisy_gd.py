@@ -158,7 +158,7 @@ def _draw(run: NoisyGD, batch: int | None, against: str, delta: float | None, pa
     end = float(run.epsilon(1e-12, batch).upper)
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else EPSILONS[-1], 121)
     last = 10**5 if run.steps == math.inf else int(run.steps)
-    times = np.unique(np.round(np.geomspace(1, last, 60)).astype(int))
+    times = np.unique(np.round(np.geomspace(1, last, 40)).astype(int))
     for name, (color, line) in zip(METHODS, STYLES, strict=False):
         if name in shown and against == "epsilon":
             logs = np.asarray(run.log_delta(grid, batch, method=name).upper)

@@ -262,14 +262,29 @@ class _Hull:
 class OnePass(Protocol):
     """What `pnsgd_mu` reads of a projected noisy SGD run: x <- Proj(x - step_size (gradient + noise)), one record a step."""
 
-    num_records: int
-    lipschitz: float
-    smoothness: float
-    strong_convexity: float
-    step_size: float
-    diameter: float
-    noise: str
-    noise_scale: float
+    @property
+    def num_records(self) -> int: ...
+
+    @property
+    def lipschitz(self) -> float: ...
+
+    @property
+    def smoothness(self) -> float: ...
+
+    @property
+    def strong_convexity(self) -> float: ...
+
+    @property
+    def step_size(self) -> float: ...
+
+    @property
+    def diameter(self) -> float: ...
+
+    @property
+    def noise(self) -> str: ...
+
+    @property
+    def noise_scale(self) -> float: ...
 
 
 def pnsgd_log_mu(p: OnePass, index: Any, log_contraction: float | None = None) -> Array:
