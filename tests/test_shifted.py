@@ -145,6 +145,8 @@ def test_what_expands_or_contracts_beyond_doubles():
     grown = Schedule(1.5, np.r_[1.0, np.zeros(steps - 1)], 1.0).solve().mu
     assert_allclose(grown, math.sqrt(1.0 - 1.5**-2), rtol=1e-9)  # sum of 1.5^{-2j} from the use on
     assert Schedule(0.5, np.r_[1.0, np.zeros(steps - 1)], 1.0).solve().mu < 1e-99
+    assert Schedule(1e40, [1.0, 0.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0, 1.0]).solve().mu > 1.4
+    assert Schedule(1e40, np.r_[1.0, np.zeros(99)], np.r_[np.zeros(99), 1.0]).solve().mu == math.inf
     two = np.zeros(steps)
     two[[0, -1]] = 1.0
     assert_allclose(Schedule(1.5, two, 1.0).solve().mu, math.sqrt(2.0 - 1.5**-2), rtol=1e-9)
@@ -306,7 +308,7 @@ def test_gap_is_the_spectrum_s():
 @pytest.mark.parametrize("call", [
     lambda: Schedule(-0.1, [1.0], 1.0), lambda: Schedule(1.0, [-1.0], 1.0), lambda: Schedule(1.0, [1.0], -1.0),
     lambda: Schedule(1.0, [1.0, 0.0], [1.0]), lambda: Schedule(1.0, 1.0, 1.0), lambda: Schedule(1.0, 1.0, 1.0, steps=0),
-    lambda: Schedule(1.0, [[1.0]], 1.0), lambda: Schedule(float("nan"), [1.0], 1.0), lambda: Schedule(1.0, [1e50], 1.0),
+    lambda: Schedule(1.0, [[1.0]], 1.0), lambda: Schedule(float("nan"), [1.0], 1.0), lambda: Schedule(1.0, [1e50], 1.0), lambda: Schedule(1e50, [1.0], 1.0),
     lambda: Schedule(1.0, [1.0], 1.0, diameter=-1.0), lambda: Schedule(1.0, [1.0], 1.0, initial="0"),
     lambda: pnsgd_mu(one_pass(noise="laplace"), 1), lambda: pnsgd_mu(FIG2, 0), lambda: pnsgd_mu(FIG2, 41), lambda: pnsgd_mu(FIG2, 1.5),
 ])
