@@ -308,7 +308,8 @@ def test_gap_is_the_spectrum_s():
 @pytest.mark.parametrize("call", [
     lambda: Schedule(-0.1, [1.0], 1.0), lambda: Schedule(1.0, [-1.0], 1.0), lambda: Schedule(1.0, [1.0], -1.0),
     lambda: Schedule(1.0, [1.0, 0.0], [1.0]), lambda: Schedule(1.0, 1.0, 1.0), lambda: Schedule(1.0, 1.0, 1.0, steps=0),
-    lambda: Schedule(1.0, [[1.0]], 1.0), lambda: Schedule(float("nan"), [1.0], 1.0), lambda: Schedule(1.0, [1e50], 1.0), lambda: Schedule(1e50, [1.0], 1.0),
+    lambda: Schedule(1.0, [[1.0]], 1.0), lambda: Schedule(float("nan"), [1.0], 1.0), lambda: Schedule(1.0, [1e50], 1.0),
+    lambda: Schedule(1e50, [1.0], 1.0),
     lambda: Schedule(1.0, [1.0], 1.0, diameter=-1.0), lambda: Schedule(1.0, [1.0], 1.0, initial="0"),
     lambda: pnsgd_mu(one_pass(noise="laplace"), 1), lambda: pnsgd_mu(FIG2, 0), lambda: pnsgd_mu(FIG2, 41), lambda: pnsgd_mu(FIG2, 1.5),
 ])
