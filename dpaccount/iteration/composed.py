@@ -54,9 +54,7 @@ def composed_curve(parts: list[tuple[CurvePair, int]], step: float) -> ComposedC
         log_f += count * (np.log(np.maximum(size, 1e-300)) + 1j * np.angle(f))
         factors.append((size, float(np.sqrt(mass @ mass)), count))
     y, entry = power_on_circle(log_f, factors, length)
-    y = np.maximum(y[: high - low + 1], 0.0)
-    start = max(-low, 0)  # the loss 0
-    loss = step * np.arange(y.size - start)
-    above = np.append(np.cumsum(y[start:][::-1])[::-1], 0.0)
-    other = np.append(np.cumsum((y[start:] * np.exp(-loss))[::-1])[::-1], 0.0)
-    return ComposedCurve(step, above, other, -math.expm1(infinite), FLOOR + entry * y.size)
+    upward = np.maximum(y[max(-low, 0) : high - low + 1], 0.0)  # from the loss 0 on
+    under_q = upward * np.exp(-step * np.arange(upward.size))
+    above, other = (np.append(np.cumsum(v[::-1])[::-1], 0.0) for v in (upward, under_q))
+    return ComposedCurve(step, above, other, -math.expm1(infinite), FLOOR + entry * length)

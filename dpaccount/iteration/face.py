@@ -108,17 +108,16 @@ class LastIterate(ABC):
         `upper` is the theorem's value with all rounding added. `Bounds.method` names the bound; for arrays under ``best`` it is
         an array of names, one for each entry.
         """
-        logs, name, level = self._answer("delta", epsilon, index, method, conversion, instance)
+        logs, name = self._answer("delta", epsilon, index, method, conversion, instance)
         with np.errstate(under="ignore"):
-            ends = [np.exp(v) if np.ndim(v) == 0 or v.strides != (0,) * v.ndim else np.broadcast_to(np.exp(v.flat[0]), v.shape)
-                    for v in logs]
+            ends = [np.exp(v) if np.ndim(v) == 0 or any(v.strides) else np.broadcast_to(np.exp(v.flat[0]), v.shape) for v in logs]
         return self._bounds(ends, name, instance)
 
     def log_delta(
         self, epsilon: Any, index: Any = None, *, method: str = "best", conversion: str = "improved", instance: bool = False
     ) -> Bounds:
         """log delta(eps): keeps its digits where delta underflows. As `delta` otherwise."""
-        logs, name, _ = self._answer("log_delta", epsilon, index, method, conversion, instance)
+        logs, name = self._answer("log_delta", epsilon, index, method, conversion, instance)
         return self._bounds(logs, name, instance)
 
     def epsilon(
@@ -145,13 +144,11 @@ class LastIterate(ABC):
         elif (found == 0.0).any():
             status = Status.ZERO
         answer = found[()]
-        return Bounds(
-            np.zeros(found.shape)[()], answer, answer, self._certified(method, conversion), names, status, notes=(HIDDEN,)
-        )
+        return Bounds(np.zeros(found.shape)[()], answer, answer, True, names, status, notes=(HIDDEN,))
 
     def _answer(
         self, name: str, epsilon: Any, index: Any, method: str, conversion: str, instance: bool
-    ) -> tuple[list[Any], Any, Array]:
+    ) -> tuple[list[Any], Any]:
         owner = f"{type(self).__name__}.{name}"
         level = _check.reals(owner, "epsilon", epsilon)
         place = self._index(name, index)
@@ -174,7 +171,7 @@ class LastIterate(ABC):
         upper = np.minimum(found.error, 0.0, out=found.error)
         if instance:
             low = np.minimum(low, found.value)
-        return [low[()], found.value[()], upper[()]], names, level
+        return [low[()], found.value[()], upper[()]], names
 
     def _winners(self, epsilon: Array, index: Array, method: str, conversion: str) -> tuple[Curve, Any]:
         """The curve of a method, fresh arrays of the full shape, and the name of the bound (an array of names for several)."""
@@ -221,10 +218,7 @@ class LastIterate(ABC):
 
     def _bounds(self, ends: list[Any], name: Any, instance: bool) -> Bounds:
         status = Status.INFINITE_NO_NOISE if self.noiseless else Status.OK
-        return Bounds(*ends, certified=not instance, method=name, status=status, notes=(HIDDEN,))
-
-    def _certified(self, method: str, conversion: str) -> bool:
-        return True
+        return Bounds(ends[0], ends[1], ends[2], not instance, name, status, notes=(HIDDEN,))
 
     def _index(self, name: str, index: Any) -> npt.NDArray[np.float64]:
         owner, n = f"{type(self).__name__}.{name}", self.records
@@ -269,6 +263,10 @@ class OnePass(LastIterate):
     @abstractmethod
     def gdp_parameter(self, index: Any) -> Any:
         """mu of Gaussian DP, by record."""
+
+    @abstractmethod
+    def cyclic_parameter(self, passes: int, index: Any) -> Any:
+        """The same after several passes in the same order."""
 
 
 def _reflected(level: Array, log_delta: Array) -> Array:

@@ -188,6 +188,13 @@ def _nodes(chain: Chain, kinks: Sequence[float]) -> tuple[Array, Array]:
     )
 
 
+def mixture(laws: Sequence[Law]) -> Law:
+    """The mixture of laws on one interval with equal weights, as random stopping makes it."""
+    return laws[0]._replace(
+        points=np.concatenate([law.points for law in laws]), mass=np.concatenate([law.mass for law in laws]) / len(laws)
+    )
+
+
 def _law(chain: Chain, steps: Steps) -> Law:
     """The law of the last iterate; `known` keeps the matrices of steps that come again."""
     mass, at, key = np.ones(1), np.array([chain.start]), (math.nan, math.nan)

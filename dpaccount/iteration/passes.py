@@ -19,7 +19,7 @@ from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
 
 Array = npt.NDArray[np.float64]
-GRID = 160  # points of intermediate curves
+GRID = 100  # points of intermediate curves
 POINTS, MAX_POINTS = 1000, 2**20  # of a pass's own curve when passes are composed, and of all of them
 
 
@@ -41,7 +41,8 @@ class SeveralPasses(LastIterate):
     - ``contraction``: the least over a grid of splits at every pass, times ``b^{n-i}``;
     - ``composed``: the iterate before every use is released too. Each pass is then a mechanism with the curve ``a b^{n-1}``
       (the last: ``a b^{n-i}``) whatever was released before, and dominating pairs compose adaptively (ZDW22, Theorem 10);
-    - ``rdp``, ``shifted``: the same with Renyi rates, which add, and Gaussian DP parameters, whose squares add;
+    - ``rdp``: the same with Renyi rates, which add;
+    - ``shifted``: one interpolation over all uses, or, where gradient steps may expand, one for each pass, composed;
     - ``released``: all iterates are released: k mechanisms with noise of scale sigma and sensitivity 2L.
 
     Nothing here has passes in another order, or an order drawn anew.
@@ -94,7 +95,7 @@ class SeveralPasses(LastIterate):
             rate = self.run.rdp_rate(index) + (self.passes - 1) * self.run.rdp_rate(1)
             value = zcdp_log_delta(rate, epsilon, conversion)
             return Curve(value, zcdp_error(rate, epsilon, value))
-        mu = np.hypot(self.run.gdp_parameter(index), np.sqrt(self.passes - 1.0) * self.run.gdp_parameter(1))
+        mu = self.run.cyclic_parameter(self.passes, index)
         value = log_overlap("gaussian", epsilon, mu)
         return Curve(value, overlap_error("gaussian", epsilon, mu, value, 64 * ULP))
 
@@ -178,7 +179,7 @@ class SeveralPasses(LastIterate):
 
     def _pair(self, after: float, step: float, top: float) -> CurvePair:
         """A pair above the curve a b^after, with losses on the lattice of a step."""
-        grid = step * np.arange(math.ceil(top / step) + 1)
+        grid = np.asarray(step * np.arange(math.ceil(top / step) + 1), dtype=np.float64)
         own, later = self.run.log_factors(grid)
         with np.errstate(invalid="ignore", under="ignore"):
             rest = after * (later.value + later.error) if after else 0.0
@@ -190,6 +191,6 @@ _STATED = {
     "contraction": "ADC20, Lemma 3 between uses, and the split of both laws at every use (see SeveralPasses)",
     "composed": "ADC20, Theorem 4 or 3 for each pass, composed as if the iterate before every use were released (ZDW22, Theorem 10)",
     "rdp": "FMTT18, Theorem 23 or BBGG19, Theorem 5 for each pass, composed as if the iterate before every use were released",
-    "shifted": "BSA24 for each pass, composed as if the iterate before every use were released",
+    "shifted": "BSA24: shifted interpolation over all uses of the record; composed by pass where gradient steps may expand",
     "released": "every iterate released: the record's steps compose",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,10 @@ from dpaccount._log import ULP
 from dpaccount.iteration import rdp
 from dpaccount.iteration.face import Curve, OnePass, Theorem
 from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error
+from dpaccount.iteration.lower import worst_log_delta
 from dpaccount.iteration.passes import SeveralPasses
+from dpaccount.iteration.periodic import Uses, shifted_mu
+from dpaccount.iteration.shifted import pnsgd_mu
 from dpaccount.iteration.stopping import RandomPermutation, RandomStopping
 
 Array = npt.NDArray[np.float64]
@@ -82,26 +85,29 @@ class PNSGD(OnePass):
 
     def __post_init__(self) -> None:
         owner = "PNSGD"
-        set_ = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        set_("num_records", _check.count(owner, "num_records", self.num_records))
-        set_("lipschitz", _check.real(owner, "lipschitz", self.lipschitz, low=0.0, hint="It bounds the norm of every gradient."))
-        set_("smoothness", _check.real(owner, "smoothness", self.smoothness, low=0.0, infinite=True))
+
+        def put(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        put("num_records", _check.count(owner, "num_records", self.num_records))
+        put("lipschitz", _check.real(owner, "lipschitz", self.lipschitz, low=0.0, hint="It bounds the norm of every gradient."))
+        put("smoothness", _check.real(owner, "smoothness", self.smoothness, low=0.0, infinite=True))
         rho = _check.real(
             owner, "strong_convexity", self.strong_convexity, hint="0 is convex; -smoothness is nothing beyond smoothness."
         )
-        set_("strong_convexity", rho)
+        put("strong_convexity", rho)
         if abs(rho) > self.smoothness:
             _check.refuse(
                 owner, "strong_convexity", f"in [-smoothness, smoothness] = [-{self.smoothness:g}, {self.smoothness:g}]", rho,
                 "No loss bends more than its smoothness allows.",
             )
-        set_("step_size", _check.real(owner, "step_size", self.step_size, low=0.0, open_low=True))
-        set_("diameter", _check.real(
+        put("step_size", _check.real(owner, "step_size", self.step_size, low=0.0, open_low=True))
+        put("diameter", _check.real(
             owner, "diameter", self.diameter, low=0.0, open_low=True, infinite=True, hint="Without a projection it is inf."
         ))
-        set_("noise", _check.choice(owner, "noise", self.noise, NOISES))
-        set_("noise_scale", _check.real(owner, "noise_scale", self.noise_scale, low=0.0))
-        set_("gradient_step", _check.choice(owner, "gradient_step", self.gradient_step, STEPS))
+        put("noise", _check.choice(owner, "noise", self.noise, NOISES))
+        put("noise_scale", _check.real(owner, "noise_scale", self.noise_scale, low=0.0))
+        put("gradient_step", _check.choice(owner, "gradient_step", self.gradient_step, STEPS))
 
     # the setting
 
@@ -220,8 +226,6 @@ class PNSGD(OnePass):
         return Curve(value, overlap_error("gaussian", epsilon, mu, value, 64 * ULP))
 
     def lower(self, epsilon: Array, index: Array) -> Array:
-        from dpaccount.iteration.lower import worst_log_delta
-
         return worst_log_delta(self, epsilon, index)
 
     def rdp_rate(self, index: Any, source: str = "best") -> Any:
@@ -242,13 +246,27 @@ class PNSGD(OnePass):
         """mu of Gaussian DP by shifted interpolation (BSA24), by record."""
         place = self._index("gdp_parameter", index)
         self._check_method("gdp_parameter", "shifted")
-        if self.lipschitz == 0.0:
-            return np.zeros(place.shape)[()]
-        from dpaccount.iteration import shifted
-
         factor = self.contraction
-        own = (math.log(factor) if factor else -math.inf) if self.gradient_step == "spectrum" else None
-        return np.asarray(shifted.pnsgd_mu(self, place, own), dtype=float)[()]
+        if self.lipschitz == 0.0 or factor == 0.0:
+            return np.where((place == self.num_records), self.sensitivity, 0.0)[()]
+        return pnsgd_mu(cast(Any, self), place, self._log_factor())[()]
+
+    def cyclic_parameter(self, passes: int, index: Any) -> Any:
+        """The same after several passes in the same order: one interpolation over all uses of the record (BSA24, cyclic batches)."""
+        place = self._index("cyclic_parameter", index)
+        self._check_method("cyclic_parameter", "shifted")
+        if passes == 1 or not self.contracts or self.lipschitz == 0.0 or self.noise_scale == 0.0:
+            return np.hypot(self.gdp_parameter(place), math.sqrt(passes - 1.0) * self.gdp_parameter(1))[()]
+        gap = max((1.0 - self.contraction) * (1.0 - 4 * ULP) - 2 * ULP / max(self.contraction, 1e-8), 0.0)
+        far = self.diameter / self.step_size
+        known = {
+            i: shifted_mu(gap, 2.0 * self.lipschitz, self.noise_scale, Uses(self.num_records, passes, self.num_records - int(i)), far)
+            for i in np.unique(place)
+        }
+        return np.array([known[i] for i in place.ravel()]).reshape(place.shape)[()]
+
+    def _log_factor(self) -> float | None:
+        return math.log(self.contraction) if self.gradient_step == "spectrum" else None
 
     def log_factors(self, epsilon: Array) -> tuple[Curve, Curve]:
         """log of the contraction bound's two factors, with their rounding: the record's own step, and each later one."""

@@ -109,10 +109,12 @@ class RandomStopping(LastIterate):
     def _rdp(self, epsilon: Array, index: Array, conversion: str) -> Curve:
         top, shape = self.max_order(), np.broadcast_shapes(epsilon.shape, index.shape)
         e, sums = np.broadcast_to(epsilon, shape), np.broadcast_to(_harmonic(self.records - index + 1.0), shape)
-        value = np.array([
-            renyi_log_delta(lambda a, h=h: self._divergence(np.asarray(a, dtype=float), h), float(x), conversion, top).value
-            for x, h in zip(e.ravel(), sums.ravel(), strict=True)
-        ]).reshape(shape)
+
+        def converted(x: float, harmonic: float) -> float:
+            total = np.asarray(harmonic)
+            return renyi_log_delta(lambda a: self._divergence(np.asarray(a, dtype=float), total), x, conversion, top).value
+
+        value = np.array([converted(float(x), float(h)) for x, h in zip(e.ravel(), sums.ravel(), strict=True)]).reshape(shape)
         return Curve(value, 4e-15 * (1.0 + np.where(np.isfinite(value), np.abs(value), 0.0)) * (1.0 + e))
 
     def _mean(self, method: str, epsilon: Array, index: Array, conversion: str) -> Curve:
