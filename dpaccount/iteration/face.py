@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP
-from dpaccount.renyi import CONVERSIONS
+from dpaccount.conversions import CONVERSIONS
 from dpaccount.results import Bounds, Status
 
 Array = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import ULP
-from dpaccount.renyi import renyi_log_delta
+from dpaccount.conversions import renyi_log_delta
 
 Array = npt.NDArray[np.float64]
 SOURCES = ("best", "FMTT18", "BBGG19")

@@ -11,8 +11,8 @@ from scipy.special import digamma
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
+from dpaccount.conversions import renyi_log_delta
 from dpaccount.iteration.face import Curve, LastIterate, OnePass, Theorem
-from dpaccount.renyi import renyi_log_delta
 
 Array = npt.NDArray[np.float64]
 
