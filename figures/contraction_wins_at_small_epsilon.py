@@ -38,7 +38,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
     for axes, ((name, index), panel) in zip(grid.flat, numbers["panels"].items(), strict=True):
         _panel(axes, panel)
         axes.set_title(f"{SHORT[name]}, record $i = {index}$", loc="left", fontsize=12)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
+    handles, labels = grid[1, 2].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, title=CAPTION)
     return figure
 
@@ -47,6 +47,8 @@ def _panel(axes: Axes, panel: dict[str, Any]) -> None:
     for kind in ("best", *CONVERSIONS, "shifted", "contraction", "exact"):
         log10 = panel[kind] / np.log(10.0)
         seen = np.isfinite(log10)
+        if not seen.any():  # an instance below what a quadrature resolves
+            continue
         mark = {"marker": "o", "markersize": 4.0, "markevery": [0]} if kind == "exact" else {}
         axes.plot(panel["epsilon"][seen], log10[seen], **LINES[kind], **mark)
     bottom = max(1.08 * float(panel["best"].min()) / np.log(10.0), -60.0)

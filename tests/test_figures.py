@@ -16,13 +16,13 @@ from scipy.special import ndtr, ndtri
 
 from figures import (
     a_random_stop_or_order_treats_all_alike,
+    certified_digits_cost_less_than_a_grid,
     contraction_wins_at_small_epsilon,
+    dp_sgd_is_ruled_by_removal,
     every_bound_lies_above_every_instance,
+    gaussian_delta_falls_with_noise,
     hidden_iterates_cost_no_more_with_time,
     late_records_pay_more,
-    certified_digits_cost_less_than_a_grid,
-    dp_sgd_is_ruled_by_removal,
-    gaussian_delta_falls_with_noise,
     ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
     sampling_makes_the_trade_off_asymmetric,
