@@ -9,6 +9,7 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import BestOf, options_of
 from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.iteration.noisy_gd import NoisyGD
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -42,7 +43,7 @@ def citations(*answers: Any) -> str:
 
     Parameters
     ----------
-    *answers : Bounds, Calibration, PrivacyProfile, DominatingPair, RenyiBound, BestOf or TrainingRun
+    *answers : Bounds, Calibration, PrivacyProfile, DominatingPair, RenyiBound, BestOf, TrainingRun or NoisyGD
         A `Bounds` knows how it was computed but not for which mechanism: pass its profile beside it.
         A `PrivacyProfile` adds the engine that `select` names.
 
@@ -93,12 +94,15 @@ def _of(answer: Any, methods: list[str]) -> Works:
         for option in _used(answer, methods):
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
+    elif isinstance(answer, NoisyGD):
+        for method in methods or [m for m in answer.methods if m not in ("best", "composition")]:
+            yield from _of_method(method)
     elif isinstance(answer, (Bounds, Calibration)):
         for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
             yield from _of_method(method)
     else:
         _check.refuse(
-            "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee or TrainingRun", answer, kind=TypeError
+            "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee, TrainingRun or NoisyGD", answer, kind=TypeError
         )
 
 
@@ -135,6 +139,12 @@ def _of_method(method: str) -> Works:
         yield "canonne2020discrete", "the improved conversion from Renyi to (epsilon, delta), Proposition 12"
     if "optimal" in method:
         yield "asoodeh2021three", "the optimal conversion from Renyi to (epsilon, delta)"
+    if "shifted" in method:
+        yield "bok2024shifted", "Gaussian differential privacy of the last iterate by shifted interpolation, Sections 3 and 4"
+    if "contraction" in method:
+        yield "asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps after a record's last use, Lemma 3"
+    if "composition" in method:
+        yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
     if "group" in method:
         yield "dwork2014algorithmic", "group privacy"
 
@@ -218,6 +228,12 @@ BIBLIOGRAPHY = {
   pages = {508--528},
   year = {2023}
 }""",
+    "asoodeh2020contraction": """@inproceedings{asoodeh2020contraction,
+  title = {Privacy Amplification of Iterative Algorithms via Contraction Coefficients},
+  author = {Asoodeh, Shahab and Diaz, Mario and Calmon, Flavio P.},
+  booktitle = {2020 IEEE International Symposium on Information Theory},
+  year = {2020}
+}""",
     "asoodeh2021three": """@article{asoodeh2021three,
   title = {Three Variants of Differential Privacy: Lossless Conversion and Applications},
   author = {Asoodeh, Shahab and Liao, Jiachun and Calmon, Flavio P. and Kosut, Oliver and Sankar, Lalitha},
@@ -243,6 +259,14 @@ BIBLIOGRAPHY = {
   booktitle = {Advances in Neural Information Processing Systems},
   volume = {31},
   year = {2018}
+}""",
+    "bok2024shifted": """@inproceedings{bok2024shifted,
+  title = {Shifted Interpolation for Differential Privacy},
+  author = {Bok, Jinho and Su, Weijie J. and Altschuler, Jason},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research},
+  volume = {235},
+  year = {2024}
 }""",
     "bun2016concentrated": """@inproceedings{bun2016concentrated,
   title = {Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds},

@@ -26,7 +26,9 @@ from dpaccount.results import Bounds, Status
 Array = npt.NDArray[np.float64]
 Curve = Callable[[Array], Any]
 LARGEST = 64.0  # the first table of epsilons ends here; larger questions make larger tables
-ROUNDS = 30  # halvings of a cell of the table around each end of a chord
+ROUNDS = 10  # refinements of the cells of the table around each end of a chord
+POINTS = 3000  # of a table, at most about
+SPLIT = np.arange(1, 8) / 8.0  # of a cell, in each of them
 ROUNDING = 1e-13  # of a chord, relatively
 NEVER = 2.0**30  # no epsilon beyond is tried
 
@@ -81,10 +83,11 @@ class BestCurve:
             goal = _check.reals("BestCurve.epsilon", "log_delta", log_delta, high=0.0)
         goal = np.asarray(goal)
         high = np.ones(goal.shape)
-        missed = self._upper(high)[0] > goal
+        missed = self.least(high)[0] > goal
         while missed.any() and high.max() < NEVER:
             high = np.where(missed, 2.0 * high, high)
-            missed = self._upper(high)[0] > goal
+            missed = self.least(high)[0] > goal
+        high = np.where(missed, 0.0, high)
         low = np.zeros(goal.shape)
         done = self._upper(low)[0] <= goal
         high = np.where(done, 0.0, high)
@@ -100,15 +103,16 @@ class BestCurve:
         return Bounds(answer.lower, answer.estimate, answer.upper, answer.certified, answer.method, status)
 
     def pair(self, largest: float = LARGEST) -> CurvePair:
-        """A pair with this curve at the vertices of a table up to epsilon = `largest`, and chords between: it composes."""
+        """A pair whose curve is this one at a thousand epsilons up to `largest`, and chords between: it composes."""
         largest = _check.real("BestCurve.pair", "largest", largest, low=0.0, high=700.0, open_low=True)
-        table = self._table(largest)
-        keep = (table.epsilon >= 0.0) & (table.epsilon <= largest)
-        epsilon, logs = table.epsilon[keep], table.log_delta[keep]
+        end = min(largest, float(self.epsilon(log_delta=-700.0)) or largest)
+        table = self._table(end).epsilon
+        own = table[(table > 0.0) & (table < end)]
+        level = np.unique(np.concatenate([[0.0], np.geomspace(1e-6 * end, end, 200), np.linspace(0.0, end, 800), own]))
         with np.errstate(under="ignore"):
-            delta = np.minimum(np.nextafter(np.exp(logs), 2.0), 1.0)
+            delta = np.minimum(np.nextafter(np.exp(self._upper(level)[0]), 2.0), 1.0)
         useful = np.concatenate([[True], np.diff(delta) < 0.0])
-        return CurvePair(tuple(epsilon[useful].tolist()), tuple(delta[useful].tolist()))
+        return CurvePair(tuple(level[useful].tolist()), tuple(delta[useful].tolist()))
 
     # how it is computed
 
@@ -146,7 +150,7 @@ class BestCurve:
         return tables[size]
 
     def _made(self, size: float) -> Table:
-        """A table that halves its cells around the ends of every chord that passes over a point of it, and around crossings."""
+        """A table that refines its cells around the ends of every chord that passes over a point of it, and around crossings."""
         plain = np.unique(np.concatenate([[0.0], np.geomspace(1e-6, size, 60), np.linspace(0.0, size, 100)]))
         level = np.concatenate([-plain[:0:-1], plain])
         value, which = self.least(level)
@@ -154,11 +158,10 @@ class BestCurve:
             keep = hull(level, value)
             gaps = np.flatnonzero((np.diff(keep) > 1) | (np.diff(which[keep]) != 0))
             ends = np.unique(np.concatenate([keep[gaps], keep[gaps + 1]]))
-            if ends.size > 64 or not ends.size:
+            if not ends.size or level.size > POINTS:
                 break
-            around = np.concatenate([(level[ends] + level[np.maximum(ends - 1, 0)]) / 2,
-                                     (level[ends] + level[np.minimum(ends + 1, level.size - 1)]) / 2])
-            new = np.setdiff1d(around, level)
+            near = np.concatenate([level[np.maximum(ends - 1, 0)], level[np.minimum(ends + 1, level.size - 1)]])
+            new = np.setdiff1d(np.multiply.outer(np.tile(level[ends], 2), 1.0 - SPLIT) + np.multiply.outer(near, SPLIT), level)
             if not new.size:
                 break
             more, names = self.least(new)
@@ -245,7 +248,8 @@ def _chord(e: Array, d: Array, next_e: Array, next_d: Array, epsilon: Array) -> 
         near = np.where(level == next_e, -np.inf, next_e + log1m_exp(np.minimum(level - next_e, 0.0)) - width)
         far = np.where(level == e, -np.inf, level + log1m_exp(np.minimum(e - level, 0.0)) - width)
         found = np.logaddexp(near + d, far + next_d)
-    return np.asarray(np.minimum(found + ROUNDING * (1.0 + np.abs(found)), 0.0))
+        found = np.where(np.isneginf(found), found, found + ROUNDING * (1.0 + np.abs(found)))
+    return np.asarray(np.minimum(found, 0.0))
 
 
 

@@ -1,7 +1,7 @@
 """Recompute `shifted.json` with mpmath at 50 digits: ``python tests/references/make_shifted.py``.
 
 Nothing here uses dpaccount. The best shifted interpolation is found by trying every set of zeros and every restart, which the
-package never does; common tangents of curves by solving for both points of contact.
+package never does; common tangents of curves by solving for both points of contact, crossings by root finding.
 """
 
 from __future__ import annotations
@@ -117,6 +117,18 @@ def common_tangent(first: list[str], second: list[str], epsilon: str, guess: tup
     return value(first, a) + slope(first, a) * (gamma - a), mp.log(a), mp.log(b)
 
 
+def crossing(index: int, rho: str, sigma: str, guess: str) -> Number:
+    """Where contraction (ADC20, Theorem 4) and the shifted bound meet: n = 40, L = beta = D = 1, eta = 1/2."""
+    m, later = mp.sqrt(1 - 2 * mpf("0.5") * mpf(rho) / (1 + mpf(rho))), 40 - index
+    mu, own, reach = one_pass(40, index, "1", m, sigma), 2 / mpf(sigma), 2 * m / mpf(sigma)
+
+    def gap(epsilon: Number) -> Number:
+        contracted = mp.log(gaussian_delta(epsilon, own)) + later * mp.log(gaussian_delta(epsilon, reach))
+        return contracted - mp.log(gaussian_delta(epsilon, mu))
+
+    return mp.findroot(gap, mpf(guess), tol=mpf(10) ** -30)
+
+
 def values() -> dict[str, Any]:
     """Everything, as decimals of 25 digits."""
     text = lambda x: mp.nstr(x, 25)  # noqa: E731
@@ -129,6 +141,13 @@ def values() -> dict[str, Any]:
         "full_batch": [
             {"steps": t, "c": c, "mu": text(full_batch(t, c, 100, "0.5"))} for t in (1, 7, 400) for c in ("1", "0.95", "0.3")
         ],
+        "crossings": {
+            "fig2": {"39": text(crossing(39, "0", "2", "9")), "20": text(crossing(20, "0", "2", "11.4"))},
+            "fig3": {
+                "20": text(crossing(20, "0.4", "1", "0.115")), "30": text(crossing(30, "0.4", "1", "0.5")),
+                "39": text(crossing(39, "0.4", "1", "3.2")),
+            },
+        },
         "tangent": {"delta": text(tangent[0]), "from": text(tangent[1]), "to": text(tangent[2])},
     }
 
