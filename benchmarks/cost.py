@@ -8,17 +8,17 @@ knows without the truth.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks._measure import median_seconds, seconds, write
-from benchmarks._peers import Run, ours, peers
+from benchmarks._peers import Peer, Run, ours, peers
 from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
 
 RUNS = ((Run(1.0, 0.01, 1000), 1.0), (Run(2.0, 0.001, 10**5), 0.5), (Run(0.5, 1e-4, 10**6), 3.0))
 REFERENCES = Path(__file__).parents[1] / "tests" / "references" / "poisson_gaussian.json"
-PATIENCE = 60.0  # seconds after which a peer is not asked at a finer grid
+PATIENCE = 5.0  # seconds after which a peer is not asked at a finer grid
 
 
 def truth(run: Run, epsilon: float) -> float:
@@ -48,25 +48,27 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     for run, epsilon in RUNS:
         exact = truth(run, epsilon)
-        cases = [
-            point(lambda r=run, e=epsilon: ours(r).delta(e), exact, 15, who="dpaccount", grid="auto"),
-            point(lambda r=run, e=epsilon: _lattice(r).delta(e), exact, 3, who="dpaccount, lattice", grid="auto"),
-        ]
-        for peer in known:
-            for grid in peer.grids:
-                try:
-                    found = point(lambda r=run, e=epsilon, p=peer, g=grid: p.delta(r, e, g), exact, 1, who=peer.name, grid=grid)
-                except Exception as error:
-                    cases.append({"who": peer.name, "grid": grid, "note": f"{type(error).__name__}: {error}"})
-                    continue
-                cases.append(found)
-                if found["seconds"] > PATIENCE:
-                    break
-        for row in cases:
+        for row in _cases(run, epsilon, exact, known):
             rows.append({**run._asdict(), "epsilon": epsilon, "delta": exact, **row})
             told = row.get("note") or f"{row['seconds'] * 1e3:.1f} ms, error {row['error']:.1e}, bound {row['bound']}"
             print(f"{run} {row['who']} at {row['grid']}: {told}", flush=True)
     write("cost", {"peers": notes, "rows": rows})
+
+
+def _cases(run: Run, epsilon: float, exact: float, known: list[Peer]) -> Iterator[dict[str, Any]]:
+    """Ours, then each peer from its coarsest grid to the first that takes too long."""
+    yield point(lambda: ours(run).delta(epsilon), exact, 15, who="dpaccount", grid="auto")
+    yield point(lambda: _lattice(run).delta(epsilon), exact, 1, who="dpaccount, lattice", grid="auto")
+    for peer in known:
+        for grid in peer.grids:
+            try:
+                row = point(lambda p=peer, g=grid: p.delta(run, epsilon, g), exact, 1, who=peer.name, grid=grid)
+            except Exception as error:
+                yield {"who": peer.name, "grid": grid, "note": f"{type(error).__name__}: {error}"}
+                continue
+            yield row
+            if row["seconds"] > PATIENCE:
+                break
 
 
 if __name__ == "__main__":

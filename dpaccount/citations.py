@@ -45,7 +45,7 @@ def citations(*answers: Any) -> str:
 
     Parameters
     ----------
-    *answers : Bounds, Calibration, PrivacyProfile, DominatingPair, RenyiBound, BestOf, TrainingRun, PNSGD and its variants, or NoisyGD
+    *answers : Bounds, Calibration, PrivacyProfile, a guarantee, TrainingRun, PNSGD and its variants, NoisyGD, or an audit's result
         A `Bounds` knows how it was computed but not for which mechanism: pass its profile beside it.
         A `PrivacyProfile` adds the engine that `select` names.
 
@@ -105,6 +105,8 @@ def _of(answer: Any, methods: list[str]) -> Works:
     elif isinstance(answer, (Bounds, Calibration)):
         for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
             yield from _of_method(method)
+    elif isinstance(getattr(answer, "works", None), tuple):  # audits name their own
+        yield from answer.works
     else:
         _check.refuse(
             "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee, TrainingRun or last iterate", answer, kind=TypeError
@@ -258,6 +260,12 @@ BIBLIOGRAPHY = {
   pages = {508--528},
   year = {2023}
 }""",
+    "annamalai2024shuffle": """@article{annamalai2024shuffle,
+  title = {To Shuffle or not to Shuffle: Auditing {DP-SGD} with Shuffling},
+  author = {Annamalai, Meenatchi Sundaram Muthu Selva and Balle, Borja and De Cristofaro, Emiliano and Hayes, Jamie},
+  journal = {arXiv preprint arXiv:2411.10614},
+  year = {2024}
+}""",
     "asoodeh2020contraction": """@inproceedings{asoodeh2020contraction,
   title = {Privacy Amplification of Iterative Algorithms via Contraction Coefficients},
   author = {Asoodeh, Shahab and Diaz, Mario and Calmon, Flavio P.},
@@ -297,6 +305,13 @@ BIBLIOGRAPHY = {
   volume = {32},
   year = {2019}
 }""",
+    "bichsel2021dp": """@inproceedings{bichsel2021dp,
+  title = {{DP-Sniper}: Black-Box Discovery of Differential Privacy Violations using Classifiers},
+  author = {Bichsel, Benjamin and Steffen, Samuel and Bogunovic, Ilija and Vechev, Martin},
+  booktitle = {2021 IEEE Symposium on Security and Privacy},
+  pages = {391--409},
+  year = {2021}
+}""",
     "bok2024shifted": """@inproceedings{bok2024shifted,
   title = {Shifted Interpolation for Differential Privacy},
   author = {Bok, Jinho and Su, Weijie J. and Altschuler, Jason},
@@ -319,6 +334,24 @@ BIBLIOGRAPHY = {
   volume = {33},
   pages = {15676--15688},
   year = {2020}
+}""",
+    "chua2024private": """@inproceedings{chua2024private,
+  title = {How Private are {DP-SGD} Implementations?},
+  author = {Chua, Lynn and Ghazi, Badih and Kamath, Pritish and Kumar, Ravi and Manurangsi, Pasin and Sinha, Amer and
+    Zhang, Chiyuan},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research},
+  volume = {235},
+  year = {2024}
+}""",
+    "clopper1934use": """@article{clopper1934use,
+  title = {The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial},
+  author = {Clopper, C. J. and Pearson, E. S.},
+  journal = {Biometrika},
+  volume = {26},
+  number = {4},
+  pages = {404--413},
+  year = {1934}
 }""",
     "dong2020optimal": """@inproceedings{dong2020optimal,
   title = {Optimal Differential Privacy Composition for Exponential Mechanisms},
@@ -380,6 +413,14 @@ BIBLIOGRAPHY = {
   pages = {351--360},
   year = {2009}
 }""",
+    "jagielski2020auditing": """@inproceedings{jagielski2020auditing,
+  title = {Auditing Differentially Private Machine Learning: How Private is Private {SGD}?},
+  author = {Jagielski, Matthew and Ullman, Jonathan and Oprea, Alina},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {33},
+  pages = {22205--22216},
+  year = {2020}
+}""",
     "kairouz2015composition": """@inproceedings{kairouz2015composition,
   title = {The Composition Theorem for Differential Privacy},
   author = {Kairouz, Peter and Oh, Sewoong and Viswanath, Pramod},
@@ -388,6 +429,18 @@ BIBLIOGRAPHY = {
   volume = {37},
   pages = {1376--1385},
   year = {2015}
+}""",
+    "kong2024dp": """@inproceedings{kong2024dp,
+  title = {{DP-Auditorium}: A Large-Scale Library for Auditing Differential Privacy},
+  author = {Kong, William and Mu{\\~n}oz Medina, Andr{\\'e}s and Ribero, M{\\'o}nica and Syed, Umar},
+  booktitle = {2024 IEEE Symposium on Security and Privacy},
+  year = {2024}
+}""",
+    "mahloujifar2024auditing": """@article{mahloujifar2024auditing,
+  title = {Auditing $f$-Differential Privacy in One Run},
+  author = {Mahloujifar, Saeed and Melis, Luca and Chaudhuri, Kamalika},
+  journal = {arXiv preprint arXiv:2410.22235},
+  year = {2024}
 }""",
     "mcsherry2007mechanism": """@inproceedings{mcsherry2007mechanism,
   title = {Mechanism Design via Differential Privacy},
@@ -403,11 +456,32 @@ BIBLIOGRAPHY = {
   pages = {263--275},
   year = {2017}
 }""",
+    "nasr2023tight": """@inproceedings{nasr2023tight,
+  title = {Tight Auditing of Differentially Private Machine Learning},
+  author = {Nasr, Milad and Hayes, Jamie and Steinke, Thomas and Balle, Borja and Tram{\\`e}r, Florian and Jagielski, Matthew and
+    Carlini, Nicholas and Terzis, Andreas},
+  booktitle = {32nd USENIX Security Symposium},
+  pages = {1631--1648},
+  year = {2023}
+}""",
+    "papernot2022hyperparameter": """@inproceedings{papernot2022hyperparameter,
+  title = {Hyperparameter Tuning with {R{\\'e}nyi} Differential Privacy},
+  author = {Papernot, Nicolas and Steinke, Thomas},
+  booktitle = {International Conference on Learning Representations},
+  year = {2022}
+}""",
     "sordello2021shuffled": """@inproceedings{sordello2021shuffled,
   title = {Privacy Amplification via Iteration for Shuffled and Online {PNSGD}},
   author = {Sordello, Matteo and Bu, Zhiqi and Dong, Jinshuo},
   booktitle = {Machine Learning and Knowledge Discovery in Databases},
   year = {2021}
+}""",
+    "steinke2023privacy": """@inproceedings{steinke2023privacy,
+  title = {Privacy Auditing with One (1) Training Run},
+  author = {Steinke, Thomas and Nasr, Milad and Jagielski, Matthew},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {36},
+  year = {2023}
 }""",
     "warner1965randomized": """@article{warner1965randomized,
   title = {Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias},
@@ -417,6 +491,22 @@ BIBLIOGRAPHY = {
   number = {309},
   pages = {63--69},
   year = {1965}
+}""",
+    "xiang2025privacy": """@article{xiang2025privacy,
+  title = {Privacy Audit as Bits Transmission: (Im)possibilities for Audit by One Run},
+  author = {Xiang, Zihang and Wang, Tianhao and Wang, Di},
+  journal = {arXiv preprint arXiv:2501.17750},
+  year = {2025}
+}""",
+    "zanella2023bayesian": """@inproceedings{zanella2023bayesian,
+  title = {Bayesian Estimation of Differential Privacy},
+  author = {Zanella-B{\\'e}guelin, Santiago and Wutschitz, Lukas and Tople, Shruti and Salem, Ahmed and R{\\"u}hle, Victor and
+    Paverd, Andrew and Naseri, Mohammad and K{\\"o}pf, Boris and Jones, Daniel},
+  booktitle = {Proceedings of the 40th International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research},
+  volume = {202},
+  pages = {40624--40636},
+  year = {2023}
 }""",
     "zhu2022optimal": """@inproceedings{zhu2022optimal,
   title = {Optimal Accounting of Differential Privacy via Characteristic Function},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from commandline import CANONICAL, SAMPLED, fields
+from commandline import SAMPLED, canonical, fields
 
 from dpaccount.cli.rivals import grid_figure, rdp_figures
 from dpaccount.curves.profile import PrivacyProfile
@@ -46,7 +46,7 @@ def test_the_grid_figure_is_what_dp_accounting_prints():
 
 def test_the_rdp_figures_are_what_an_rdp_accountant_prints():
     # dp-accounting 0.6.0 RdpAccountant and opacus 1.6.0 print 2.1014 (orders 1.1 .. 10.9, 12 .. 63) for this run
-    figures = {f.name: f.value for f in rdp_figures(CANONICAL, 1e-5)}
+    figures = {f.name: f.value for f in rdp_figures(canonical(), 1e-5)}
     assert figures["RDP, improved, usual orders"] == pytest.approx(2.1014, abs=5e-5)
     assert figures["RDP, improved, real orders"] <= figures["RDP, improved, usual orders"]
     assert figures["RDP, improved, real orders"] < figures["RDP, mironov, real orders"]

@@ -11,6 +11,7 @@ from dpaccount.auditing.family import family_of, gdp_at_least, gdp_at_most, gdp_
 from dpaccount.auditing.intervals import Rates, model_free, rates
 from dpaccount.auditing.outcome import AuditResult, Kind, level, small_delta
 from dpaccount.auditing.region import Posterior, quantile
+from dpaccount.auditing.works import WORKS
 
 OWNER = "audit_counts"
 METHODS = ("cp", "bayes", "gdp", "curve")
@@ -89,7 +90,10 @@ def from_counts(
     found = rates(tp, p, fp, n, share)
     low, top, kind, name, more, extra = _STATISTICS[method](found, (tp, p, fp, n), delta, share, family, relation)
     details |= {"fpr_upper": found.fpr_upper, "fnr_upper": found.fnr_upper, "tpr_lower": found.tpr_lower, **extra}
-    return AuditResult(f"epsilon at delta = {delta:g}", low, top, alpha, kind, selection, (*assumptions, *more), name, details)
+    return AuditResult(
+        f"epsilon at delta = {delta:g}", low, top, alpha, kind, selection, (*assumptions, *more), name, details,
+        works=WORKS[method if kind != "confidence" else "cp"],
+    )
 
 
 Answer = tuple[float, float, Kind, str, tuple[str, ...], dict[str, Any]]

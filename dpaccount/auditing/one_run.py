@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from scipy.optimize import brentq
-from scipy.special import betainc, expit, log_expit, logit, ndtr, ndtri
+from scipy.special import betainc, log_expit, logit, ndtr, ndtri
 
 from dpaccount import _check
 from dpaccount.auditing.family import gdp_at_least
 from dpaccount.auditing.intervals import rate_lower
 from dpaccount.auditing.outcome import AuditResult, Kind, level, small_delta
 from dpaccount.auditing.ranked import ranked_mu
+from dpaccount.auditing.works import WORKS
 
 OWNER = "audit_one_run"
 METHODS = ("steinke", "fdp", "order")
@@ -82,7 +83,8 @@ def from_guesses(
     kind, name, model = _STATEMENTS[method]
     extra = {} if mu is None else {"mu": mu}
     return AuditResult(
-        f"epsilon at delta = {delta:g}", low, None, alpha, kind, selection, (*assumptions, *model), name, details | extra
+        f"epsilon at delta = {delta:g}", low, None, alpha, kind, selection, (*assumptions, *model), name, details | extra,
+        works=WORKS[method],
     )
 
 

@@ -52,6 +52,10 @@ class AuditResult:
         Rates, model parameters and thresholds along the way.
     verdict : {"refuted", "undecided"} or None
         Where a claim was given; no attack can show that a claim holds.
+    upper_of : str
+        What `upper` bounds.
+    works : tuple of (str, str)
+        Keys of the works that `dpaccount.citations` has the BibTeX of, with what they are for.
     """
 
     quantity: str
@@ -65,6 +69,7 @@ class AuditResult:
     details: Mapping[str, Any] = field(default_factory=dict)
     verdict: str | None = None
     upper_of: str = "this attack, not the algorithm"
+    works: tuple[tuple[str, str], ...] = ()
 
     def __float__(self) -> float:
         return float(self.lower)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from scipy.special import betaincinv, ndtri
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.auditing import selection as rules
-from dpaccount.auditing.counts import INDEPENDENT, METHODS as FROM_COUNTS, from_counts
+from dpaccount.auditing.counts import INDEPENDENT, from_counts
+from dpaccount.auditing.counts import METHODS as FROM_COUNTS
 from dpaccount.auditing.divergences import hockey_stick_at_least, labelled, renyi_at_least
 from dpaccount.auditing.events import Score, classifier_of
 from dpaccount.auditing.family import family_of
@@ -22,6 +24,7 @@ from dpaccount.auditing.one_run import COINS, fdp_excess, from_guesses, one_run_
 from dpaccount.auditing.outcome import AuditResult, level
 from dpaccount.auditing.selection import Table
 from dpaccount.auditing.stated import Stated, stated_claim
+from dpaccount.auditing.works import WORKS
 
 OWNER = "audit_samples"
 ONE_RUN = ("steinke", "fdp")
@@ -129,6 +132,8 @@ def audit_samples(
         found = _hockey_stick(table, labels, eps or 0.0, alpha, notes)
     else:
         found = _from_table(table, target, alpha, method, notes, criterion, family, relation, order)
+    if makes_scores:
+        found = replace(found, works=(*found.works, *WORKS["classifier"]))
     return target.judged(found)
 
 
@@ -217,7 +222,7 @@ def _from_table(
         found = from_counts(*counts, target.delta, alpha, method, family, relation, table.text, table.rules, notes, **at)
         if table.single:
             return found
-        return AuditResult(**{**vars(found), "upper": None})
+        return replace(found, upper=None)
     limit = rates(*counts, alpha / table.rules)
     details = at | {"fpr_upper": limit.fpr_upper, "fnr_upper": limit.fnr_upper, "tpr_lower": limit.tpr_lower}
     if method == "total-variation":
@@ -229,7 +234,7 @@ def _from_table(
         value, top = renyi_at_least(limit, a), None
         name, quantity = "Renyi divergence of one event, Clopper-Pearson limits (data processing)", f"Renyi divergence of order {a:g}"
         details |= {"order": a}
-    return AuditResult(quantity, value, top, alpha, "confidence", table.text, notes, name, details)
+    return AuditResult(quantity, value, top, alpha, "confidence", table.text, notes, name, details, works=WORKS[method])
 
 
 def _one_run(table: Table, target: Stated, alpha: float, method: str, notes: tuple[str, ...]) -> AuditResult:
@@ -267,4 +272,5 @@ def _hockey_stick(table: Table, labels: int, epsilon: float, alpha: float, notes
         f"delta at epsilon = {epsilon:g}", hockey_stick_at_least(int(correct[best]), labels, epsilon, alpha / table.rules), None,
         alpha, "confidence", table.text, notes, "hockey-stick divergence of one event, exact binomial limit on an accuracy",
         {"threshold": float(table.threshold[best]), "correct": int(correct[best]), "labels": labels},
+        works=WORKS["hockey-stick"],
     )

@@ -21,6 +21,7 @@ from dpaccount import _check
 from dpaccount._log import log1m_exp
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.auditing.outcome import AuditResult, small_delta
+from dpaccount.auditing.works import WORKS
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.tilted import Side
 from dpaccount.mechanisms.finite import FinitePair
@@ -132,6 +133,7 @@ def shuffle_lower_bound(
             f"noise is {s:g} times the clipping norm, neighbours differ by {relation}, and other records are the worst possible",
         ),
         METHOD, {"cut": cut, "batches": batches, "epochs": times}, upper_of="any attack, without amplification",
+        works=WORKS["shuffled"],
     )
 
 
@@ -207,9 +209,3 @@ def _log_delta(rounded: PrivacyLossDistribution, epochs: int, epsilon: float) ->
     value, error, _ = side.value(length)
     lost = np.logaddexp(error, math.log(epochs * rounded.leak) if rounded.leak > 0.0 else -math.inf)
     return float(value + log1m_exp(lost - value)) if lost < value else -math.inf
-
-
-def batches_of(dataset_size: Any, batch_size: Any) -> int:
-    """ceil(n/B): the last batch counts however small it is."""
-    n = _check.count("batches_of", "dataset_size", dataset_size)
-    return -(-n // _check.count("batches_of", "batch_size", batch_size, maximum=n))

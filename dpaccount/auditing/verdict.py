@@ -11,6 +11,7 @@ from dpaccount.auditing.claims import Claim, read_claims
 from dpaccount.auditing.errors import FOUND, NOT_CHECKED, Finding, Sheet, twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
 from dpaccount.auditing.readings import Reading, Run, epsilon_of, least_shuffled_noise, reading
+from dpaccount.auditing.works import WORKS
 from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.sampling.poisson import PoissonSampled
@@ -75,6 +76,13 @@ class ClaimVerdict:
     level = 0.0
     kind = "computed"
     selection = "none: nothing was sampled"
+
+    @property
+    def works(self) -> tuple[tuple[str, str], ...]:
+        """Keys of the works behind the bound, for `dpaccount.citations`."""
+        sampler = () if self.claim.sampler is None else WORKS[self.claim.sampler]
+        tuned = WORKS["tuning"] if self.claim.tuning_runs and self.claim.tuning_runs > 1 else ()
+        return (*sampler, *tuned)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; an infinite bound is None."""

@@ -119,7 +119,9 @@ class PrivacyProfile:
         if values.size < SHARED:
             answers = [self._log_delta(float(e), fresh=True) for e in values.ravel()]
         else:
-            answers = self._evaluator.fresh_many(np.where(np.isneginf(values), -1e300, values).ravel())
+            flat = values.ravel()
+            found = iter(self._evaluator.fresh_many(flat[flat > -np.inf]))
+            answers = [next(found) if e > -np.inf else self._log_delta(-np.inf) for e in flat]
         shaped = tuple(np.array([a[i] for a in answers]).reshape(values.shape)[()] for i in range(3))
         return shaped, answers  # type: ignore[return-value]
 

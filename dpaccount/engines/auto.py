@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import balls, circle, closed, lattice, line
+from dpaccount.engines import balls, circle, closed, lattice, line, smoothed
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "circle", "lattice", "balls")
+METHODS = ("auto", "closed", "line", "smoothed", "circle", "lattice", "balls")
 MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
+NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
 
 
 class Selection(NamedTuple):
@@ -56,7 +57,11 @@ def _selected(pair: DominatingPair) -> Selection:
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
-    return Selection("line", "the loss has a density: contour at the saddle point; the lattice brackets where it cannot vouch")
+    return Selection(
+        "line",
+        "the loss has a density: contour at the saddle point; where its characteristic function does not decay the smoothed "
+        "contour brackets, and else the lattice",
+    )
 
 
 def _has_density(step: object) -> bool:
@@ -71,7 +76,7 @@ def log_delta(
 ) -> LogDelta:
     """log delta of a directed pair at one real epsilon, by the engine asked for.
 
-    With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
+    With a `goal` brackets are refined no further than to exclude log delta = goal.
     """
     if method == "balls":
         return balls.log_delta(pair, epsilon)
@@ -92,6 +97,11 @@ def log_delta(
             return circle.log_delta(pair, epsilon)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='circle'` cannot answer here: {error}. Use 'auto'.") from error
+    if method == "smoothed":
+        try:
+            return smoothed.log_delta(pair, epsilon, goal)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='smoothed'` finds no line here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
@@ -101,15 +111,26 @@ def log_delta(
         try:
             return contour(pair, epsilon)
         except CannotVouch:
-            far = lattice.far_tail(pair, epsilon, goal)
-            if far is not None:
-                return far
+            return _bracket(pair, epsilon, goal)
     if engine == "circle":
         with suppress(CannotVouch):
             return circle.log_delta(pair, epsilon)
         if closed.supports(pair):
             return closed.log_delta(pair, epsilon)
     return lattice.log_delta(pair, epsilon, goal)
+
+
+def _bracket(pair: DominatingPair, epsilon: float, goal: float) -> LogDelta:
+    """The smoothed contour where it is certified and narrow, else the narrowest of what brackets."""
+    found: LogDelta | None = None
+    with suppress(CannotVouch):
+        found = smoothed.log_delta(pair, epsilon, goal)
+    if found is not None and found.certified and (found.upper - found.lower < NARROW or found.upper < goal or found.lower > goal):
+        return found
+    other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)
+    if found is not None and found.certified and found.upper - found.lower < other.upper - other.lower:
+        return found
+    return other
 
 
 def inside(pair: DominatingPair, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

@@ -61,7 +61,7 @@ def _log_from(t: Term, density: Density | None, c: float, s: Array, axis: Axis) 
     if density is None or density.strip is None:  # atoms do not decay: their modulus is at most 1
         later = np.zeros(s.shape)
     else:
-        log_mgf = float(np.log1p(t.weight @ np.expm1(c * t.loss))) + t.log_mass
+        log_mgf = t.log_mgf(c) + t.log_mass
         later = Decay(density, density.strip, c, log_mgf, t.part.upper).log_bound(at)
     near = (s < bounded) & (s <= axis.rate) if np.isfinite(low) and np.isfinite(high) else np.zeros(s.shape, dtype=bool)
     if near.any():
@@ -72,8 +72,7 @@ def _log_from(t: Term, density: Density | None, c: float, s: Array, axis: Axis) 
 
 def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:
     """log of |phi| of one step at every s <= axis.rate, with its error on top, and 0 where that is all."""
-    tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-    tilted = tilted / tilted.sum()
+    tilted = t.tilted(c)
     half = np.sin(np.multiply.outer(s / 2, t.loss))
     real, imag = -2 * (half * half) @ tilted, np.sin(np.multiply.outer(s, t.loss)) @ tilted
     part, off = t.phase_errors(tilted, c)

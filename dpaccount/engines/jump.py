@@ -20,10 +20,12 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines import closed
 from dpaccount.engines.many import Family, families, rounded
 from dpaccount.pair import DominatingPair, log_error, nodes_log_mgf
 
 Array = npt.NDArray[np.float64]
+CANCELS = 0.1  # P(E) and e^eps Q(E) closer than this, in logs, are subtracted by the steps' curves
 BINS = 10  # noise multipliers that stand for a family in a margin
 LOG_LEFT_OVER = -69.0  # the others' sum lies below -margin with probability at most 1e-30
 
@@ -44,8 +46,8 @@ NO_CUT = Margin(np.inf)
 
 
 class Jump(NamedTuple):
-    """The split at one epsilon: log P(E), log Q(E), log of the slack, the relative error of the two,
-    and the margin that it was made with."""
+    """The split at one epsilon: log P(E), log Q(E), log of the slack, the relative error of the two, and the margin that it was
+    made with; where the two nearly cancel also log of P(E) - Q(E) and its relative error, if the steps' curves tell it."""
 
     cut: float
     log_p: float
@@ -53,6 +55,8 @@ class Jump(NamedTuple):
     log_slack: float
     error: float
     margin: Margin
+    log_more: float = np.nan
+    more_error: float = 0.0
 
     def log_part(self, epsilon: float) -> tuple[float, float]:
         """log of P(E) - e^eps Q(E) and log of its absolute error."""
@@ -64,6 +68,11 @@ class Jump(NamedTuple):
         if self.log_p == -np.inf:
             none = np.full(epsilon.shape, -np.inf)
             return none, none
+        if self.log_more == self.log_more:  # P(E) - Q(E) - (e^eps - 1) Q(E)
+            with np.errstate(divide="ignore"):
+                taken = np.minimum(np.log(np.expm1(np.maximum(epsilon, 0.0))) + self.log_q, self.log_more)
+                size = np.logaddexp(self.log_more + np.log(self.more_error), taken + np.log(self.error + 4e-16))
+                return np.asarray(self.log_more + log1m_exp(taken - self.log_more)), np.asarray(size)
         gap = np.minimum(epsilon + self.log_q - self.log_p, 0.0)
         with np.errstate(divide="ignore"):
             size = self.log_p + np.log(self.error) + np.log1p(np.exp(gap))
@@ -130,7 +139,32 @@ def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
     """The split at cut = epsilon + margin."""
     cut = epsilon + margin.distance
     single, several = families(pair)
-    return at_ends(pair, cut, epsilon, margin, [cut] * len(single), several)
+    found = at_ends(pair, cut, epsilon, margin, [cut] * len(single), several)
+    if several or not epsilon >= 0.0 or not epsilon + found.log_q > found.log_p - CANCELS or not cut < np.inf:
+        return found
+    return _apart(pair, found)
+
+
+def _apart(pair: DominatingPair, found: Jump) -> Jump:
+    """With P(E) - Q(E), P[L_i > cut] - Q[L_i > cut] being delta_i(cut) + (e^cut - 1) Q[L_i > cut], a sum of positive terms.
+
+    P(E) - Q(E) = (1 - Q(E)) (1 - prod (1 - r_i)^{n_i}), r_i = that difference over 1 - Q[L_i > cut].
+    """
+    rates, error = [], found.error
+    for step, count in pair.terms:
+        if not closed.supports(step) or step.facts.log_q_only > -np.inf or step.facts.log_p_only > -np.inf:
+            return found
+        curve, above = closed.log_delta(step, found.cut), float(step.tails(np.array(found.cut)).q_above)
+        if above == -np.inf and curve.upper == -np.inf:
+            continue
+        more = float(np.logaddexp(curve.upper, np.log(np.expm1(found.cut)) + above))
+        wide = np.expm1(min(curve.upper - curve.lower, 1.0)) if curve.lower > -np.inf else 1.0
+        error = max(error, float(wide) + 1e-15 * (4.0 + abs(more)))
+        rates.append(np.log(count) + log_rate(more - float(log1m_exp(above))))
+    if not rates or not found.log_q > -np.inf:
+        return found
+    log_more = log_some(log_total(np.array(rates))) + float(log1m_exp(found.log_q))
+    return found._replace(log_more=log_more, more_error=2.0 * error + 1e-15 * (4.0 + abs(log_more)))
 
 
 def at_ends(
@@ -143,7 +177,7 @@ def at_ends(
     for family in several:
         above, _, q_above, relative = family.log_tails(cut)
         for rate, logs in ((rate_p, above), (rate_q, q_above)):
-            rate.append(log_total(np.log(family.count) + _log_rates(logs)))
+            rate.append(log_total(np.log(family.counts) + _log_rates(logs)))
             error = max(error, float(np.max(log_error(logs[logs > -np.inf], relative), initial=0.0)))
     for (step, count), end in zip(families(pair)[0] if several else pair.terms, ends, strict=True):
         tails = step.tails(np.array(end))

@@ -32,6 +32,7 @@ class Mollifier:
     def __init__(self, width: float, beta: float, tilt: float) -> None:
         self.width, self.beta, self.tilt = width, beta, tilt
         self.eta = self._log_transform(width)
+        self.eta_error = 8 * ULP * (self.eta + math.exp(-2.0 * beta))
         self.gap = self._gap()
 
     def _log_transform(self, product: float) -> float:

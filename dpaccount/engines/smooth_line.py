@@ -69,8 +69,6 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     c, eps, axis = body.tilt, body.epsilon, body.axis
     step = 2.0 * math.pi / alias.period
     count = math.ceil(END * mollifier.beta / mollifier.width / step)
-    if count > MAX_COUNT:
-        raise TooManyNodes(f"the line needs {count} frequencies")
     s = np.asarray(step * np.arange(count + 1), dtype=np.float64)
     log_phi, slip, proved = _log_phi(body, s)
     z = c + 1j * s
@@ -81,10 +79,10 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     scale, inverse = step / math.pi, 1.0 / np.abs(z * (z + 1.0))
     modulus = size * np.abs(kernel)
     line = axis.rounding(c) + axis.mass_error + 2 * ULP * (abs(c * eps) + abs(body.log_scale) + abs(axis.log_mass))
-    line += 4e-16 * (1.0 + c + mollifier.width * c) + count * ULP
+    line += 4 * ULP * (2.0 + mollifier.width * c) + c * mollifier.eta_error + count * ULP
     if body.jump.cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
         line += 4 * body.jump.error * math.exp(body.jump.log_p)
-    line_error = line + 4 * ULP * (np.abs(log_phi) + s * (1.0 + eps)) + np.expm1(np.minimum(slip, 30.0))
+    line_error = line + 4 * ULP * (np.abs(log_phi) + s * eps) + s * mollifier.eta_error + np.expm1(np.minimum(slip, 30.0))
     off = modulus * line_error + size * kernel_error
     first, second = mollifier.beyond(float(s[-1]))
     windows = [0.5 * erfc(6.0 * (2.0 * s / (part * float(s[-1])) - 1.0)) for part in (1.0, 0.5)]
@@ -156,7 +154,7 @@ class Aliases:
     def __init__(self, body: Body, goal: float) -> None:
         axis, self.c = body.axis, body.tilt
         self.log_mass = axis.log_mass + axis.mass_error
-        moves = np.array([0.5, 1.0, 2.0, 4.0]) / body.spread
+        moves = [m / body.spread for m in (0.5, 1.0, 2.0, 4.0)]
         right = self._best(body, goal, [self.c + m for m in moves if self.c + m <= axis.high])
         left = self._best(body, goal, [self.c - m for m in moves if m < self.c])
         if right is None:

@@ -13,16 +13,17 @@ import numpy as np
 
 from dpaccount._log import log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, below, root
+from dpaccount.engines.axis import ULP, Axis, CannotVouch, Parts, _rises, below
 from dpaccount.engines.jump import NO_CUT, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.mollifier import Mollifier, half_width
-from dpaccount.engines.smooth_line import Aliases, Body, Reading, read
+from dpaccount.engines.smooth_line import END, MAX_COUNT, Aliases, Body, Reading, read
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
 AIM = 1e-6  # relative width of delta at which refinement stops
 FIRST = 1e-4
+ENOUGH = 1e-5  # below this width no more than a quarter of the frequencies are spent
 NEGLIGIBLE = 1e-9  # a body below this part of the jump is bounded by Chernoff alone
 PASSES = 6
 
@@ -45,43 +46,47 @@ def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: f
 
 
 def _refined(body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
-    log_jump = body.jump.log_part(body.epsilon)[0]
-    rough, target, slack, failure, lines = body.rough, max(FIRST, aim), 4.0, None, 0
-    gap = math.nan
+    """Lines with narrower and narrower kernels, each aimed by what the last one saw."""
+    c, log_jump = body.tilt, body.jump.log_part(body.epsilon)[0]
+    rough, target, slack, lines = body.rough, max(FIRST, aim), 4.0, 0
+    gap = 0.5 * target * math.exp(min(max(log_jump - rough, 0.0), 200.0)) / (c * (c + 1.0))
     for _ in range(PASSES):
         total = float(np.logaddexp(rough, log_jump))
-        c = body.tilt
-        if gap != gap:
-            gap = 0.5 * target * math.exp(min(total - rough, 200.0)) / (c * (c + 1.0))
-        gap = min(gap, (1.0 / c) ** 2)
-        cancels = max(body.log_scale - total, 0.0)
-        beta = 7.0
-        for _ in range(3):
-            width = half_width(gap, beta)
-            beta = min(max(cancels + math.log(70.0 * width / target), 7.0), 40.0)
+        aliases = Aliases(body, total - slack + math.log(target))
+        mollifier, last = _kernel(body, min(gap, c**-2.0), aliases, max(body.log_scale - total, 0.0) - math.log(target), best)
         try:
-            found = read(body, Mollifier(half_width(gap, beta), beta, c), Aliases(body, total - slack + math.log(target)))
-        except (TooManyNodes, CannotVouch) as error:
-            failure = error
-            gap *= 6.0
+            found = read(body, mollifier, aliases)
+        except TooManyNodes:
+            if lines:
+                break
+            gap = 6.0 * mollifier.gap
             continue
-        lines += 1
-        here = _assembled(body, found, best.upper)
-        best = here if lines == 1 else _tighter(best, here)
-        width = best.upper - best.lower
-        print("pass", gap, beta, found, width) if DEBUG else None
-        if width <= aim or (goal == goal and not best.lower <= goal <= best.upper) or failure is not None:
+        here, before = _assembled(body, found, best.upper), best.upper - best.lower
+        best = _tighter(best, here) if lines else here
+        lines, width = lines + 1, best.upper - best.lower
+        if width <= aim or last or (lines > 1 and width > 0.7 * before) or (goal == goal and not best.lower <= goal <= best.upper):
             break
         rough = found.log_scale + math.log(found.smooth) if found.smooth > 0.0 else rough
-        share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
-        target = max(aim, min(target, width) * 1e-2) if width < 0.1 else target
         if found.excess * math.exp(found.log_scale - best.upper) > 0.1 * width:
-            slack += 4.0 + math.log(width/target)
-        gap *= 0.5 * target / share
+            slack += 4.0
+        share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
+        target = max(aim, 1e-2 * min(target, width)) if width < 0.1 else target
+        gap = mollifier.gap * 0.5 * target / share
     if not lines:
-        raise CannotVouch(str(failure)) from failure
+        raise CannotVouch("the line needs more nodes than the engine is willing to spend")
     return best
-DEBUG = False
+
+
+def _kernel(body: Body, gap: float, aliases: Aliases, needed: float, best: LogDelta) -> tuple[Mollifier, bool]:
+    """The kernel with this C and a transform that falls far enough, or the narrowest that costs allow, and whether it is that."""
+    most = MAX_COUNT if best.upper - best.lower > ENOUGH else MAX_COUNT / 4
+    beta = 9.0
+    for _ in range(3):
+        beta = min(max(needed + math.log(70.0 * half_width(gap, beta)), 7.0), 40.0)
+    least = END * beta * aliases.period / (2.0 * math.pi * most)
+    width = half_width(gap, beta)
+    return Mollifier(max(width, least), beta, body.tilt), width < least
+
 
 def _body(pair: DominatingPair, epsilon: float) -> Body:
     """The composition below the cut, and the saddle point right of 0 or the last tilt that nodes serve."""
@@ -98,29 +103,7 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     spread = math.sqrt(variance)
     gap = (epsilon - mean) / spread
     enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
-    high = (gap + math.sqrt(gap * gap + 8.0)) / spread  # twice the root of v c + m = eps + 2/c
-    ceiling, floor, c = math.inf, 0.0, math.nan
-    last: Axis | None = None
-    for _ in range(60):
-        try:
-            axis = Axis(axis.parts, 0.0, high, 0.0)
-            _, mean, variance = axis.cumulants(high)
-            last, floor = axis, high
-            if mean - epsilon - 1 / high - 1 / (high + 1) >= 0.0:
-                c = root(axis, epsilon, 1e-9 * high, high, 0.5 * high)
-                break
-            if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
-                c = high
-                break
-        except (CannotVouch, TooManyNodes):
-            ceiling = high
-        if ceiling < 1.05 * floor:
-            break
-        high = high * 2.0 if ceiling == math.inf else math.sqrt(floor * ceiling) if floor else high / 6.0
-    if last is None:
-        raise CannotVouch("no tilt serves")
-    axis = last
-    c = floor if c != c else c
+    axis, c = _tilt(axis.parts, epsilon, enough, (gap + math.sqrt(gap * gap + 8.0)) / spread)  # twice the root of v c + m = eps + 2/c
     _, _, variance = axis.cumulants(c)
     spread = math.sqrt(variance)
     if not spread > 0.0:
@@ -135,10 +118,40 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     return Body(pair, epsilon, jump, axis, c, spread, rough)
 
 
+def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axis, float]:
+    """Nodes and the saddle point right of 0; short of it a tilt whose Chernoff bound is below e^enough, or the last that serves."""
+    low, ceiling, best = 0.0, math.inf, None
+    for _ in range(60):
+        try:
+            axis = Axis(parts, 0.0, high, 0.0)
+            if _rises(axis, epsilon, high):
+                return axis, _crossing(axis, epsilon, low, high)
+            best, low = (axis, high), high
+            if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
+                return best
+        except (CannotVouch, TooManyNodes):
+            ceiling = high
+        if ceiling < 1.05 * low or high < 1e-200:
+            break
+        high = high * 2.0 if ceiling == math.inf else math.sqrt(low * ceiling) if low else high / 6.0
+    if best is None:
+        raise CannotVouch("no tilt serves")
+    return best
+
+
+def _crossing(axis: Axis, epsilon: float, low: float, high: float) -> float:
+    """Where K'(c) = eps + 1/c + 1/(c+1), by bisection: K' may rise by many orders of magnitude."""
+    low = max(low, 1e-9 * high)
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _rises(axis, epsilon, middle) else (middle, high)
+    return high
+
+
 def _chernoff(body: Body) -> LogDelta:
     """The jump alone from below, and Chernoff's bound on the rest from above."""
     c, axis, jump = body.tilt, body.axis, body.jump
-    bound = body.log_scale + axis.rounding(c) + axis.mass_error + log_kappa(c) + 4 * ULP * (2.0 + c * (1.0 + body.epsilon))
+    bound = body.log_scale + axis.rounding(c) + axis.mass_error + log_kappa(c) + 4 * ULP * (2.0 + c * body.epsilon)
     log_jump, error = jump.log_part(body.epsilon)
     high = min(log_total(np.array([bound, log_jump, error, jump.log_slack])) + 1e-14, 0.0)
     low = min(_less(log_jump, error), high)
