@@ -16,8 +16,9 @@ from numpy.testing import assert_allclose
 from references import make_iteration
 
 from dpaccount.calibration import calibrate
+from dpaccount.conversions import renyi_epsilon
 from dpaccount.iteration import PNSGD
-from dpaccount.renyi import RenyiBound, renyi_epsilon
+from dpaccount.renyi import RenyiBound
 from dpaccount.results import Status
 
 ROOT = Path(__file__).resolve().parents[1]

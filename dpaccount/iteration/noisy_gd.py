@@ -246,7 +246,7 @@ class NoisyGD:
             SHIFTED: lambda e: _contracted(e, self._mu(use), reach, 0),
         }
         chosen = {SHIFTED: known[SHIFTED], MIXED: known[MIXED]} if method == "best" else {method: known[method]}
-        return pointwise_minimum(chosen, certified=True)
+        return pointwise_minimum(chosen, certified=True, convex=True)
 
     def _composed(self, use: Uses) -> float:
         return self._one_use * math.sqrt(use.uses) * (1.0 + 4 * ULP) if self.sensitivity else 0.0
