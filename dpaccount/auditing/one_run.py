@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scipy.optimize import brentq
-from scipy.special import betainc, expit, log_expit, logit, ndtr, ndtri
+from scipy.special import betainc, log_expit, logit, ndtr, ndtri
 
 from dpaccount import _check
 from dpaccount.auditing.family import gdp_at_least

@@ -19,6 +19,7 @@ from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown_down, shown_up
 
+
 @dataclass(frozen=True)
 class Reading:
     """A bracket for epsilon: every analysis must print at least `lower`, and `upper` is proved (inf where nothing is).

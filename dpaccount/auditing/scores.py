@@ -14,7 +14,8 @@ from scipy.special import betaincinv, ndtri
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.auditing import selection as rules
-from dpaccount.auditing.counts import INDEPENDENT, METHODS as FROM_COUNTS, from_counts
+from dpaccount.auditing.counts import INDEPENDENT, from_counts
+from dpaccount.auditing.counts import METHODS as FROM_COUNTS
 from dpaccount.auditing.divergences import hockey_stick_at_least, labelled, renyi_at_least
 from dpaccount.auditing.events import Score, classifier_of
 from dpaccount.auditing.family import family_of
