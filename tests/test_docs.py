@@ -95,7 +95,8 @@ def test_shell_lines_run(page, line, words, tmp_path, monkeypatch):
     from dpaccount.cli.main import cli
 
     for written in blocks(page, "toml"):
-        (tmp_path / "run.toml").write_text(written[1], encoding="utf-8")
+        for name in ("run.toml", "claim.toml"):
+            (tmp_path / name).write_text(written[1], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     answer = CliRunner().invoke(cli, words)
     assert answer.exit_code == 0, f"{name_of(page)}:{line}: {words}\n{answer.output}{answer.exception!r}"

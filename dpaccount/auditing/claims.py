@@ -140,7 +140,8 @@ class Claim:
         if self.noise_multiplier is not None:
             object.__setattr__(self, "noise_multiplier", noise_multiplier(OWNER, self.noise_multiplier))
         if self.epochs is not None:
-            _check.real(OWNER, "epochs", self.epochs if not isinstance(self.epochs, Fraction) else float(self.epochs), low=0.0, open_low=True)
+            number = float(self.epochs) if isinstance(self.epochs, Fraction) else self.epochs
+            _check.real(OWNER, "epochs", number, low=0.0, open_low=True)
         for name, least in (("tuning_runs", 1), ("noise_seed_bits", 0)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _check.count(OWNER, name, getattr(self, name), minimum=least))

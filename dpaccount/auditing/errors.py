@@ -221,7 +221,8 @@ def _whole(sheet: Sheet) -> Outcome:
         return missing(*claim.missing, text="needs the run, to recompute epsilon of a step and of an epoch")
     per_epoch = max(math.floor(1.0 / run.rate), 1)
     step, epoch = (sheet.accounted(steps=t) for t in (1, min(per_epoch, run.steps)))
-    assert step is not None and epoch is not None
+    assert step is not None
+    assert epoch is not None
     text = f"{ACCOUNTED}: one step {_short(step)}, one epoch ({min(per_epoch, run.steps)} steps) {_short(epoch)}"
     if claim.epsilon_of in ("step", "epoch"):
         total = "" if sheet.own is None else f"; the run needs {sheet.own.text}"
@@ -447,8 +448,8 @@ def _outside(sheet: Sheet) -> Outcome:
     if claim.noise_seed_bits is not None and claim.noise_seed_bits < SEED_BITS:
         seeds = 2**claim.noise_seed_bits
         text = (
-            f"the noise comes from {seeds} seed{'s' * (seeds > 1)}: all outputs of a data set can be listed, so epsilon is infinite; of 40 runs "
-            f"two agree with probability {shown(collision(40, claim.noise_seed_bits), 8)}"
+            f"the noise comes from {seeds} seed{'s' * (seeds > 1)}: all outputs of a data set can be listed, so epsilon is infinite; "
+            f"of 40 runs two agree with probability {shown(collision(40, claim.noise_seed_bits), 8)}"
         )
         return FOUND, text, "refutes", ()
     if claim.data_dependent:

@@ -188,16 +188,21 @@ def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...]) -
     assert own is not None
     voiding = [f for f in findings if f.effect == "voids"]
     if own.upper <= claim.epsilon and not voiding:
-        left = [f for f in findings if f.status == NOT_CHECKED]
-        rest = f"; {len(left)} of the twelve usual errors could not be looked for" if left else "; none of the twelve usual errors was found"
-        weak = [f for f in findings if f.status == FOUND]
-        rest = f"; {len(weak)} of the twelve usual errors {'were' if len(weak) > 1 else 'was'} found, none of which makes it false" + (
-            f", and {len(left)} could not be looked for" if left else ""
-        ) if weak else rest
+        rest = _rest(findings)
         return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for the run as stated{rest}"
     if voiding:
         return UNDECIDED, f"error {voiding[0].number}, {voiding[0].title}: {voiding[0].text}"
     return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"
+
+
+def _rest(findings: tuple[Finding, ...]) -> str:
+    """What a claim that holds must still hear about the twelve errors."""
+    left = sum(f.status == NOT_CHECKED for f in findings)
+    weak = sum(f.status == FOUND for f in findings)
+    parts = [f"{weak} of the twelve usual errors {'were' if weak > 1 else 'was'} found, which does not make it false"] if weak else []
+    if left:
+        parts.append(f"{left} {'more' if weak else 'of the twelve usual errors'} could not be looked for")
+    return "".join(f"; {part}" for part in parts) or "; none of the twelve usual errors was found"
 
 
 def _named(found: list[Finding]) -> str:
