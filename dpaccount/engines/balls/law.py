@@ -65,10 +65,10 @@ def law(step: Step) -> Law:
     if isinstance(step, Reversed):
         return law(step.step).mixed(zero, one, one, zero, keeps=False)
     if isinstance(step, PoissonSampled):
-        q = exact(step.sampling_probability)
-        if q == 0:
+        share = exact(step.sampling_probability)
+        if share == 0:
             return Law([(one, one)], [])
-        return law(step.step).mixed(q, 1 - q, zero, one, keeps=True)
+        return law(step.step).mixed(share, 1 - share, zero, one, keeps=True)
     if isinstance(step, AdditiveMixture):
         p, q = _shares(step.p_weights), _shares(step.q_weights)
         same = {s: w for s, w in p.items() if w != 0} == {s: w for s, w in q.items() if w != 0}
@@ -140,8 +140,8 @@ def gaussian_law(variance: arb) -> Law:
 
 
 def _gaussian(variance: arb, norm: arb, p: Shares, q: Shares, unit: int, lattice: bool) -> Piece:
-    sides = ({s * unit: w * (-arb((s * unit) ** 2) / (2 * variance)).exp() / norm for s, w in side.items()} for side in (p, q))
-    return Piece(variance, variance, *sides, low=None, high=None, rising=True, lattice=lattice)
+    a, b = ({s * unit: w * (-arb((s * unit) ** 2) / (2 * variance)).exp() / norm for s, w in side.items()} for side in (p, q))
+    return Piece(variance, variance, a, b, None, None, rising=True, lattice=lattice)
 
 
 def _theta(variance: arb) -> arb:
@@ -179,7 +179,7 @@ def _laplace(r: arb, p: Shares, q: Shares) -> Law:
             falling = sum((w * (-r * (left + exact(0.5) - s)).exp() for s, w in side.items() if s <= left), arb(0)) / 2
             growing = sum((w * (-r * (s - left - exact(0.5))).exp() for s, w in side.items() if s > left), arb(0)) / 2
             sides.append({k: a for k, a in ((-1, falling), (1, growing)) if a != 0})
-        pieces.append(Piece(None, arb(1), *sides, low=-half, high=half, rising=True))
+        pieces.append(Piece(None, arb(1), sides[0], sides[1], -half, half, rising=True))
     return Law([(below[0], below[1]), (above[0], above[1])], pieces)
 
 
