@@ -122,7 +122,9 @@ def _asked(
     owner: str, guarantee: object, name: str, value: object, adjacency: str | Adjacency, digits: object
 ) -> tuple[tuple[DominatingPair, ...], Fraction, int]:
     """The directed pairs, the exact number, and the digits."""
-    _check.instance(owner, "guarantee", guarantee, DominatingPair, "a dominating pair", "Build one from a mechanism, such as Gaussian(2.0).")
+    _check.instance(
+        owner, "guarantee", guarantee, DominatingPair, "a dominating pair", "Build one from a mechanism, such as Gaussian(2.0)."
+    )
     assert isinstance(guarantee, DominatingPair)
     number = _check.count(owner, "digits", digits, maximum=MOST_DIGITS)
     exact = _fraction(owner, name, value)

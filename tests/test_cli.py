@@ -13,6 +13,7 @@ import pytest
 
 from dpaccount.calibration import calibrate
 from dpaccount.cli import epsilon as epsilon_module
+from dpaccount.cli import explain as explain_module
 from dpaccount.cli.main import cli, run
 from dpaccount.cli.options import KEYS
 from dpaccount.cli.rivals import grid_figure, rdp_figures
@@ -646,3 +647,35 @@ def test_matplotlib_is_only_imported_to_plot():
 def test_the_module_runs_as_a_command():
     done = subprocess.run([sys.executable, "-m", "dpaccount.cli", "nope"], capture_output=True, text=True, check=False)
     assert done.returncode == 64
+
+
+# explain --verify
+
+
+def test_verify_encloses_every_direction(shell):
+    pytest.importorskip("flint", reason="python-flint is not installed")
+    out = shell("explain", *SAMPLED, "--epsilon", 1, "--verify", "--digits", 24)
+    assert out.count("by ball arithmetic, which meets the bracket") == 2
+    assert "0.002612420578626924197639763" in out.replace("[", " ")
+    sides = json.loads(shell("explain", *SAMPLED, "--epsilon", 1, "--verify", "--json"))["directions"]
+    assert all(side["verified"]["meets"] for side in sides)
+    assert sides[0]["verified"]["lower"].startswith("0.0026124205786269241976")
+
+
+def test_verify_says_where_it_has_no_proof_and_what_is_missed(shell, monkeypatch):
+    pytest.importorskip("flint", reason="python-flint is not installed")
+    few = ["--noise-multiplier", "1", "--sampling-probability", "0.001", "--steps", "10"]
+    assert "no proof in ball arithmetic" in shell("explain", *few, "--epsilon", 0.2, "--verify", code=2)
+    honest = explain_module.certified_delta
+    monkeypatch.setattr(explain_module, "certified_delta", lambda pair, at, **more: honest(pair, 1.5 * at, **more))
+    assert "which MISSES the bracket" in shell("explain", "--noise-multiplier", 2, "--epsilon", 1, "--verify", code=1)
+
+
+def test_verify_names_the_extra_without_python_flint(shell, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "flint", None)
+    assert run(["explain", "--noise-multiplier", "2", "--epsilon", "1", "--verify"]) == 64
+    assert "dpaccount[certify]" in capsys.readouterr().err
+
+
+def test_explain_of_no_noise(shell):
+    assert "inf" in shell("explain", "--noise-multiplier", 0, "--delta", "1e-5")

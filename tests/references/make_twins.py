@@ -5,6 +5,7 @@ without a saddle point solved for, nodes are plain, few steps are nested integra
 computed twice, with other steps and orders, and the two must agree to 1e-31. Parameters are doubles, given exactly in hexadecimal.
 """
 
+import itertools
 import json
 from functools import cache
 from pathlib import Path
@@ -49,7 +50,7 @@ def sampled_laplace_nodes(b, q, panels, order):
     """(1-q) Lap(0) + q Lap(1) against Lap(0): panels on [0, 1] and an atom at either side."""
     r = 1 / b
     rows = []
-    for low, high in ((0, 0), (1, 1)):
+    for high in (False, True):
         ratio = 1 - q + q * mp.exp(r if high else -r)
         mass = mp.exp(-r) / 2 if high else mp.mpf(1) / 2
         rows.append((mp.log(ratio), ratio * mass))
@@ -125,7 +126,7 @@ def quad(function, low, high, cuts, pieces):
     """Gauss-Legendre between cuts, each stretch in so many pieces."""
     ends = sorted({low, high, *(x for x in cuts if low < x < high)})
     total = mp.mpf(0)
-    for a, b in zip(ends, ends[1:], strict=False):
+    for a, b in itertools.pairwise(ends):
         for i in range(pieces):
             left, right = a + (b - a) * i / pieces, a + (b - a) * (i + 1) / pieces
             total += (right - left) / 2 * mp.fsum(w * function((left + right + x * (right - left)) / 2) for x, w in legendre(30))
@@ -195,7 +196,8 @@ def cases():
     two = [after_range(lambda x: range_delta(x, e), (-e, e), eps, e, n) for n in (3, 4)]
     yield {"kind": "exponential", "parameters": [hexed(0.8)], "count": 2, "epsilon": hexed(0.6), "reverse": False}, two
     two = [after_laplace(lambda x: gaussian_delta(x, 2 / mp.mpf(1.5)), (), mp.mpf(2.5), r, n) for n in (4, 6)]
-    yield {"kind": "4 gaussians and laplace", "parameters": [hexed(1.5), hexed(1.25)], "count": 1, "epsilon": hexed(2.5), "reverse": False}, two
+    name = {"kind": "4 gaussians and laplace", "parameters": [hexed(1.5), hexed(1.25)]}
+    yield {**name, "count": 1, "epsilon": hexed(2.5), "reverse": False}, two
     sigma, eps = mp.mpf(4.0), mp.mpf(3.0)
     found = []
     for reach in (56, 60):

@@ -6,6 +6,7 @@ number that it is; probabilities that should sum to 1 are divided by their sum.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -238,8 +239,13 @@ def _curve(step: CurvePair) -> Law:
         while len(hull) > 1 and not _below(hull[-2], hull[-1], (gamma, d)):
             hull.pop()
         hull.append((gamma, d))
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(hull, hull[1:], strict=False)] + [arb(0)]
-    atoms = [(g * (b - a), b - a) for (g, _), a, b in zip(hull[1:], slopes[:-1], slopes[1:], strict=True) if not b == a]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(hull)] + [arb(0)]
+    atoms = []
+    for (gamma, _), (a, b) in zip(hull[1:], itertools.pairwise(slopes), strict=True):
+        if b > a:
+            atoms.append((gamma * (b - a), b - a))
+        elif not b == a:  # noqa: SIM201, balls may be neither
+            raise NotHere("a kink of the curve may be none")
     rest = arb(0) if flat else 1 + slopes[0]  # what only Q shows, where the curve starts flatter than 1 - gamma
     infinite = [(hull[-1][1], arb(0))] if hull[-1][1] != 0 else []
     return Law([*atoms, *infinite, *([(arb(0), rest)] if rest > 0 else [])], [])

@@ -150,7 +150,7 @@ class Piece:
             step = 1.0 if self.lattice else self.spread / 6
             if (high - low) / step > 400_000:
                 raise NotHere("the outcomes span too many nodes")
-            x = step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)
+            x = np.asarray(step * np.arange(math.ceil(low / step), math.floor(high / step) + 1), dtype=np.float64)
             log_w = np.full(x.shape, math.log(step))
         else:
             count = max(math.ceil((high - low) / (2 * self.spread)), 1)
