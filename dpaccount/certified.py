@@ -61,7 +61,7 @@ def certified_delta(
     >>> run = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
     >>> found = certified_delta(run, 1, digits=25)
     >>> found.lower <= found.upper, f"{found.lower:.24e}"[:26]
-    (True, '2.612420578626924197639764')
+    (True, '2.612420578626924193976301')
     """
     owner = "certified_delta"
     sides, value, number = _asked(owner, guarantee, "epsilon", epsilon, adjacency, digits)
