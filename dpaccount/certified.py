@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
-from dpaccount.engines import balls
+from dpaccount.engines.balls import face
 from dpaccount.pair import DominatingPair
 from dpaccount.results import NumericalFailure
 
@@ -96,7 +96,7 @@ def certified_epsilon(
     --------
     >>> from dpaccount import Gaussian, certified_epsilon
     >>> f"{certified_epsilon(Gaussian(1.0), '1e-5', digits=20).upper:.16f}"
-    '4.3771780956812247'
+    '4.3771780956812246'
     """
     owner = "certified_epsilon"
     sides, value, number = _asked(owner, guarantee, "delta", delta, adjacency, digits)
@@ -129,7 +129,7 @@ def _asked(
     number = _check.count(owner, "digits", digits, maximum=MOST_DIGITS)
     exact = _fraction(owner, name, value)
     sides = tuple(dict.fromkeys(guarantee.under(parse(owner, adjacency))))
-    balls.require(owner)
+    face.require(owner)
     return sides, exact, number
 
 

@@ -42,7 +42,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 MODULES = sorted(
     info.name
     for info in pkgutil.walk_packages(dpaccount.__path__, "dpaccount.")
-    if not info.name.endswith("__main__") and (HAS_BALLS or ".balls." not in info.name)
+    if not info.name.endswith("__main__") and (HAS_BALLS or ".balls." not in info.name or info.name.endswith(".face"))
 )
 PUBLIC = sorted(
     name for name, value in vars(dpaccount).items() if not name.startswith("_") and type(value) is not type(dpaccount)

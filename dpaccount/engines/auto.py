@@ -11,8 +11,9 @@ import numpy as np
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import balls, closed, lattice, line
+from dpaccount.engines import closed, lattice, line
 from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.balls import face
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
@@ -67,7 +68,7 @@ def log_delta(
     With a `goal` the lattice stops refining once its bracket excludes log delta = goal.
     """
     if method == "balls":
-        return balls.log_delta(pair, epsilon)
+        return face.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
