@@ -75,7 +75,6 @@ def twin_pair(case: dict[str, Any]) -> DominatingPair:
         "sampled": lambda s, q: PoissonSampled(Gaussian(s), q),
         "exchanged": lambda s, q: PoissonSampled(Gaussian(s), q).under("replace-one")[0],
         "sampled laplace": lambda b, q: PoissonSampled(Laplace(b), q),
-        "fixed size": lambda s, m, n: FixedSizeSampled(Gaussian(s), m, n),
         "laplace": Laplace,
         "exponential": ExponentialMechanism,
         "4 gaussians and laplace": lambda s, b: 4 * Gaussian(s) + Laplace(b),

@@ -62,23 +62,6 @@ def sampled_laplace_nodes(b, q, panels, order):
     return rows
 
 
-def fixed_size_nodes(sigma, q, panels, order):
-    """(mixture, base) of N(., (sigma/2)^2) right of 1/2, its mirror image, and what is left at loss 0."""
-    s = sigma / 2
-    rows, rest = [], mp.mpf(1)
-    top = mp.mpf(1) / 2 + 14 * s + 8
-    for i in range(panels):
-        low, high = (mp.mpf(1) / 2 + (top - mp.mpf(1) / 2) * j / panels for j in (i, i + 1))
-        for x, w in legendre(order):
-            at, weight = (low + high + x * (high - low)) / 2, w * (high - low) / 2
-            base, shifted = mp.npdf(at, 0, s), mp.npdf(at, 1, s)
-            mixed = (1 - q) * base + q * shifted
-            rows += [(mp.log(mixed / base), mixed * weight), (mp.log(base / mixed), base * weight)]
-    tail, tail_shifted = mp.ncdf(-mp.mpf(1) / 2 / s), mp.ncdf(mp.mpf(1) / 2 / s)
-    rest = 1 - tail - ((1 - q) * tail + q * tail_shifted)
-    return [*rows, (mp.mpf(0), rest)]
-
-
 def contour(terms, eps, c, step, reach):
     """(1/pi) integral of Re e^{K(z) - eps z}/(z (z+1)) on Re z = c by the trapezoid rule; terms are (nodes, count)."""
     total = mp.mpf(0)
@@ -179,11 +162,6 @@ def cases():
     yield (
         {"kind": "sampled laplace", "parameters": [hexed(0.9), hexed(0.05)], "count": 400, "epsilon": hexed(2.0), "reverse": False},
         two_contours([lambda coarse: sampled_laplace_nodes(b, q, 6 + 2 * coarse, 40)], [400], mp.mpf(2), mp.mpf(2), 55, 60),
-    )
-    sigma, q = mp.mpf(2.5), mp.mpf(40) / 100
-    yield (
-        {"kind": "fixed size", "parameters": [hexed(2.5), 40, 100], "count": 300, "epsilon": hexed(12.0), "reverse": False},
-        two_contours([lambda coarse: fixed_size_nodes(sigma, q, 10 + 2 * coarse, 40)], [300], mp.mpf(12), mp.mpf(1), 130, 14),
     )
     r, e, eps = 1 / mp.mpf(1.25), mp.mpf(0.8), mp.mpf(0.6)
     two = [after_laplace(lambda x: laplace_delta(x, r), (-r, r), eps, r, n) for n in (3, 4)]
