@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import sys
@@ -17,10 +18,10 @@ import pytest
 
 pytest.importorskip("flint", reason="python-flint, the extra dpaccount[certify], is not installed")
 
-from flint import acb, arb  # noqa: E402
-from helpers import PAIRS, overlap  # noqa: E402
+from flint import acb, arb
+from helpers import PAIRS, overlap
 
-from dpaccount import (  # noqa: E402
+from dpaccount import (
     ApproximateDP,
     DiscreteGaussian,
     DominatingPair,
@@ -37,14 +38,14 @@ from dpaccount import (  # noqa: E402
     certified_delta,
     certified_epsilon,
 )
-from dpaccount.engines import auto  # noqa: E402
-from dpaccount.engines.balls import contour, jump, single, sums  # noqa: E402
-from dpaccount.engines.balls.answer import Question  # noqa: E402
-from dpaccount.engines.balls.decay import Decay  # noqa: E402
-from dpaccount.engines.balls.law import law  # noqa: E402
-from dpaccount.engines.balls.numbers import accuracy, decimals, down, exact, precision, up  # noqa: E402
-from dpaccount.engines.balls.piece import Piece  # noqa: E402
-from dpaccount.engines.balls.plan import Sketch, Term  # noqa: E402
+from dpaccount.engines import auto
+from dpaccount.engines.balls import contour, jump, single, sums
+from dpaccount.engines.balls.answer import Question
+from dpaccount.engines.balls.decay import Decay
+from dpaccount.engines.balls.law import law
+from dpaccount.engines.balls.numbers import accuracy, decimals, down, exact, precision, up
+from dpaccount.engines.balls.piece import Piece
+from dpaccount.engines.balls.plan import Sketch, Term
 
 REFERENCES = Path(__file__).parent / "references"
 GAUSSIANS = json.loads((REFERENCES / "poisson_gaussian.json").read_text())["cases"]
@@ -74,7 +75,6 @@ def twin_pair(case: dict[str, Any]) -> DominatingPair:
         "sampled": lambda s, q: PoissonSampled(Gaussian(s), q),
         "exchanged": lambda s, q: PoissonSampled(Gaussian(s), q).under("replace-one")[0],
         "sampled laplace": lambda b, q: PoissonSampled(Laplace(b), q),
-        "fixed size": lambda s, m, n: FixedSizeSampled(Gaussian(s), m, n),
         "laplace": Laplace,
         "exponential": ExponentialMechanism,
         "4 gaussians and laplace": lambda s, b: 4 * Gaussian(s) + Laplace(b),
@@ -119,7 +119,7 @@ def test_twins_agree_to_30_digits(case: dict[str, Any]) -> None:
 def test_more_digits_lie_inside_fewer() -> None:
     run = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
     found = [certified_delta(run, 1, digits=n) for n in (5, 12, 25, 50)]
-    for wide, narrow in zip(found, found[1:], strict=False):
+    for wide, narrow in itertools.pairwise(found):
         assert wide.lower <= narrow.lower <= narrow.upper <= wide.upper
     assert found[-1].width <= found[-1].lower * Decimal("1e-50")
 

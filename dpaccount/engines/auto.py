@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import balls, circle, closed, lattice, line, recursion, smoothed
+from dpaccount.engines import circle, closed, lattice, line, recursion, smoothed
 from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.balls import face
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
@@ -81,7 +82,7 @@ def log_delta(
     With a `goal` brackets are refined no further than to exclude log delta = goal.
     """
     if method == "balls":
-        return balls.log_delta(pair, epsilon)
+        return face.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge

@@ -150,13 +150,14 @@ class Piece:
             step = 1.0 if self.lattice else self.spread / 6
             if (high - low) / step > 400_000:
                 raise NotHere("the outcomes span too many nodes")
-            x = step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)
+            x = np.asarray(step * np.arange(math.ceil(low / step), math.floor(high / step) + 1), dtype=np.float64)
             log_w = np.full(x.shape, math.log(step))
         else:
             count = max(math.ceil((high - low) / (2 * self.spread)), 1)
             nodes, weights = np.polynomial.legendre.leggauss(24)
             half = (high - low) / (2 * count)
-            x = ((low + half * (2 * np.arange(count) + 1))[:, None] + half * nodes).ravel()
+            middle = low + half * (2 * np.arange(count, dtype=np.float64) + 1)
+            x = np.asarray((middle[:, None] + half * nodes).ravel(), dtype=np.float64)
             log_w = np.tile(np.log(half * weights), count)
         log_p, loss = self.sketch(x)
         return loss, log_p + log_w
@@ -250,9 +251,9 @@ class Piece:
         reach = min(self.reach, self.spread * math.sqrt(2 * goal) * 2)
         for part in (0.05, 0.1, 0.2, 0.3, 0.42, 0.56, 0.74, 0.88, 0.97):
             y = part * reach
-            step = 2 * math.pi * y / (rough(self.growth(exact(y), tilt, fast)) + goal + 1.0)
-            if step > best:
-                best, alpha = step, y
+            widest = 2 * math.pi * y / (rough(self.growth(exact(y), tilt, fast)) + goal + 1.0)
+            if widest > best:
+                best, alpha = widest, y
         h = _short(best)
         low, high = self.window(c, goal + 8.0)
         first, last = math.floor(low / h) - 1, math.ceil(high / h) + 1
@@ -261,8 +262,8 @@ class Piece:
         step = exact(h)
         found = [self.node(k * step, tilt) for k in range(first, last + 1)]
         weights = [a.exp() * step for a, _ in found]
-        y = exact(alpha)
-        share = 2 * self.growth(y, tilt, fast).exp() / ((2 * arb.pi() * y / step).exp() - 1)
+        height = exact(alpha)
+        share = 2 * self.growth(height, tilt, fast).exp() / ((2 * arb.pi() * height / step).exp() - 1)
         if not share < 1:
             raise NotHere("the rule over the outcomes is too coarse")
         tails = self._tails(tilt, first * step, last * step)
