@@ -79,7 +79,7 @@ def density_nodes(
         parts = [density_nodes(piece, low_tilt, high_tilt, rate, lower, upper) for piece in density.pieces]
         parts = [part for part in parts if part.loss.size]
         if parts and all(part.rounding is not None for part in parts):
-            return _side_by_side(parts)
+            return side_by_side(parts)
     low, high = density.window(low_tilt, high_tilt)
     left = -np.inf if lower == -np.inf else density.inverse(lower)
     right = np.inf if upper == np.inf else density.inverse(upper)
@@ -103,7 +103,7 @@ def density_nodes(
     return _trapezoid(density, low, high, step, tilts, rate)
 
 
-def _side_by_side(parts: list[Nodes]) -> Nodes:
+def side_by_side(parts: list[Nodes]) -> Nodes:
     """Proved nodes of several pieces as one: each error is relative to its own piece, and so to the whole."""
 
     def rounding() -> tuple[Array, Array]:
