@@ -73,7 +73,7 @@ def test_closed_forms_are_the_solver():
         found = Schedule(1.0 - gap, shifts, noise, diameter=None if far == math.inf else far).solve()
         use = Uses(period, uses, idle)
         assert_allclose(shifted_mu(gap, shift, noise, use, far), found.mu, rtol=1e-12, atol=1e-99)
-        assert attained_mu(gap, shift, noise, use) <= shifted_mu(gap, shift, noise, use, math.inf)
+        assert attained_mu(gap, shift, noise, use, shifts.size) <= shifted_mu(gap, shift, noise, use, math.inf)
         restarts += found.start > 0
     assert restarts > 60
 
@@ -154,6 +154,12 @@ def test_without_a_projection_a_quadratic_attains_it():
     exact = 0.02 * c.sum() / math.sqrt(np.square(c).sum())
     assert_allclose(PLAIN.mu(), exact, rtol=1e-9)
     assert CYCLIC.delta(0.5).lower == 0.0
+    for steps, batch in ((25, 3), (20, 10), (7, 5)):  # noise before the first use counts, so do idle steps
+        run = replace(PLAIN, batches=10, steps=steps)
+        later, used = 0.95 ** np.arange(steps)[::-1], np.arange(1, steps + 1) % 10 == batch % 10
+        mean = float(later[used].sum()) * 0.1 / (0.5 * math.sqrt(float(np.square(later).sum())))
+        assert_allclose(run.log_delta(0.1, batch=batch).lower, gaussian_log_delta(0.1, mean), rtol=1e-9)
+        assert run.delta(0.1, batch=batch).upper >= run.delta(0.1, batch=batch).lower
     steep = replace(PLAIN, step_size=1.95)  # c is that of beta, the quadratic of curvature rho attains less
     assert 0.0 < steep.delta(0.1).lower < 0.8 * steep.delta(0.1).upper
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp
+from dpaccount._log import ULP, log1m_exp
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.results import Bounds, Status
 
@@ -80,7 +80,8 @@ class BestCurve:
             _check.refuse("BestCurve.epsilon", "delta", "given, or log_delta instead of it", delta, "Pass one of them.", TypeError)
         if delta is not None:
             with np.errstate(divide="ignore"):
-                goal = np.log(_check.reals("BestCurve.epsilon", "delta", delta, low=0.0, high=1.0))
+                level = np.log(_check.reals("BestCurve.epsilon", "delta", delta, low=0.0, high=1.0))
+            goal = np.where(level < 0.0, np.nextafter(level, -np.inf), level)
         else:
             goal = _check.reals("BestCurve.epsilon", "log_delta", log_delta, high=0.0)
         goal = np.asarray(goal)
@@ -129,7 +130,7 @@ class BestCurve:
             _check.refuse("pointwise_minimum", "candidates", "functions without NaN", self.candidates[0][0])
         which = np.argmin(found, axis=0)
         value = np.minimum(np.min(found, axis=0), 0.0)
-        mirrored = np.logaddexp(log1m_exp(-size), value - size)
+        mirrored = np.logaddexp(log1m_exp(-size), value - size) + 4 * ULP
         return np.where(epsilon < 0.0, np.minimum(mirrored, 0.0), value), which
 
     def _upper(self, epsilon: Array) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
