@@ -414,6 +414,18 @@ def test_more_passes_cost_more_and_less_than_releasing_all():
         assert (answers[2] <= released * (1 + 1e-12)).all()
 
 
+def test_every_bound_on_several_laplace_passes_reaches_zero():
+    run = replace(LAPLACE, num_records=5, diameter=0.6).several_passes(3)
+    for method, most in (("released", 3.0), ("composed", 1.0 + 2 * 0.6), ("contraction", 3.0), ("best", 1.0 + 2 * 0.6)):
+        zero = run.epsilon(delta=0.0, method=method).upper
+        assert run.delta(epsilon=zero, method=method).upper == 0.0
+        assert zero <= most * 1.01
+        small = run.epsilon(delta=1e-3, index=[2, 5], method=method).upper
+        assert (small < zero).all()
+        assert (run.delta(epsilon=small, index=[2, 5], method=method).upper <= 1e-3 * (1 + 1e-14)).all()
+    assert replace(LAPLACE, num_records=5).random_stopping().epsilon(delta=0.0).upper == 1.0
+
+
 def test_the_joint_bound_beats_composition_where_the_last_steps_are_many():
     run = replace(FIG_2, num_records=6).several_passes(3)
     joint, composed = (float(run.delta(epsilon=0.3, index=1, method=m)) for m in ("contraction", "composed"))
