@@ -167,6 +167,10 @@ class PNSGD(OnePass):
     def noiseless(self) -> bool:
         return self.noise_scale == 0.0 and self.lipschitz > 0.0
 
+    @property
+    def bounded(self) -> bool:
+        return self.noise == "laplace" and self.noise_scale > 0.0
+
     def limit(self, index: Array) -> Array:
         if self.noise == "gaussian":
             return super().limit(index)

@@ -57,6 +57,10 @@ class RandomStopping(LastIterate):
     def noiseless(self) -> bool:
         return self.run.noiseless
 
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded
+
     def limit(self, index: Array) -> Array:
         """Only a record of the last step keeps a loss above 0 until its own step's largest."""
         return self.run.limit(np.full(index.shape, float(self.records)))
@@ -175,6 +179,10 @@ class RandomPermutation(LastIterate):
     @property
     def noiseless(self) -> bool:
         return self.run.noiseless
+
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded
 
     def limit(self, index: Array) -> Array:
         return self._stopped.limit(index)
