@@ -120,7 +120,3 @@ def test_matplotlib_is_only_imported_to_plot():
 def test_the_module_runs_as_a_command():
     done = subprocess.run([sys.executable, "-m", "dpaccount.cli", "nope"], capture_output=True, text=True, check=False)
     assert done.returncode == 64
-
-
-def test_explain_of_no_noise(shell):
-    assert "inf" in shell("explain", "--noise-multiplier", 0, "--delta", "1e-5")
