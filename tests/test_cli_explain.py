@@ -86,3 +86,7 @@ def test_verify_names_the_extra_without_python_flint(shell, monkeypatch, capsys)
     monkeypatch.setitem(sys.modules, "flint", None)
     assert run(["explain", "--noise-multiplier", "2", "--epsilon", "1", "--verify"]) == 64
     assert "dpaccount[certify]" in capsys.readouterr().err
+
+
+def test_explain_of_no_noise(shell):
+    assert "inf" in shell("explain", "--noise-multiplier", 0, "--delta", "1e-5")
