@@ -1,81 +1,88 @@
-"""Time ours against dp-accounting's PLD accountant at its default grid, in turn, with fresh objects each time.
+"""The times of ordinary questions against each peer at its default grid; ``speed.json`` has medians and ratios.
 
-Run ``python -m benchmarks.speed`` in an environment that also holds dp-accounting 0.6.0; it writes
-``benchmarks/speed.json`` with medians in seconds and the ratios. Answers cover both directions.
+The times are ours in both directions, with fresh objects each time. ``wanted`` are the goals of the project.
+``python -m benchmarks.speed 3`` takes at most three rounds of each.
 """
 
 from __future__ import annotations
 
-import json
-import platform
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from statistics import median
 from typing import Any
 
-import dp_accounting
-from dp_accounting.pld import PLDAccountant
+from benchmarks._measure import first_number, in_turn, median_seconds, write
+from benchmarks._peers import Peer, Run, ours, peers
+from dpaccount import Gaussian, PoissonSampled, calibrate
 
-from dpaccount import Gaussian, PoissonSampled, PrivacyProfile, calibrate
-
-RESULTS = Path(__file__).with_name("speed.json")
-TARGETS = {"delta (1, 0.01, 1000) at epsilon 1": 100, "delta (0.5, 1e-4, 10^6) at epsilon 3": 100,
-           "epsilon (1, 0.01, 1000) at delta 1e-5": 100, "noise multiplier for (2, 1e-5), 0.01, 1000": 200}
+SHORT, LONG = Run(1.0, 0.01, 1000), Run(0.5, 1e-4, 10**6)
+Question = tuple[Callable[[], Any], Callable[[Peer], Callable[[], Any]] | None, float | None, int]
 
 
-def _ours(sigma: float, q: float, steps: int) -> PrivacyProfile:
-    return PrivacyProfile(steps * PoissonSampled(Gaussian(sigma), q))
+def _by_noise(sigma: float) -> Any:
+    return 1000 * PoissonSampled(Gaussian(sigma), 0.01)
 
 
-def _event(sigma: float, q: float, steps: int) -> Any:
-    sampled = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))
-    return dp_accounting.SelfComposedDpEvent(sampled, steps)
+def _peer_calibration(peer: Peer) -> Callable[[], Any]:
+    """dp-accounting's own search; the others' are private or answer another relation."""
+    import dp_accounting
+    from dp_accounting.pld import PLDAccountant
+
+    if peer.name != "dp-accounting":
+        raise NotImplementedError("not asked to calibrate")
+
+    def event(sigma: float) -> Any:
+        sampled = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(sigma))
+        return dp_accounting.SelfComposedDpEvent(sampled, 1000)
+
+    return lambda: dp_accounting.calibrate_dp_mechanism(PLDAccountant, event, 2.0, 1e-5)
 
 
-def _theirs(sigma: float, q: float, steps: int) -> Any:
-    return PLDAccountant().compose(_event(sigma, q, steps))
-
-
-def _their_calibration() -> float:
-    return float(
-        dp_accounting.calibrate_dp_mechanism(PLDAccountant, lambda s: _event(s, 0.01, 1000), 2.0, 1e-5)
-    )
-
-
-CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any], int]] = {
+# name: (ours, a peer's, ratio to dp-accounting that is wanted, rounds)
+QUESTIONS: dict[str, Question] = {
     "delta (1, 0.01, 1000) at epsilon 1": (
-        lambda: _ours(1.0, 0.01, 1000).delta(epsilon=1.0).upper, lambda: _theirs(1.0, 0.01, 1000).get_delta(1.0), 7),
+        lambda: ours(SHORT).delta(epsilon=1.0), lambda peer: lambda: peer.delta(SHORT, 1.0, peer.grid), 100, 7),
     "delta (0.5, 1e-4, 10^6) at epsilon 3": (
-        lambda: _ours(0.5, 1e-4, 10**6).delta(epsilon=3.0).upper, lambda: _theirs(0.5, 1e-4, 10**6).get_delta(3.0), 5),
+        lambda: ours(LONG).delta(epsilon=3.0), lambda peer: lambda: peer.delta(LONG, 3.0, peer.grid), 100, 5),
     "epsilon (1, 0.01, 1000) at delta 1e-5": (
-        lambda: _ours(1.0, 0.01, 1000).epsilon(delta=1e-5).upper, lambda: _theirs(1.0, 0.01, 1000).get_epsilon(1e-5), 7),
+        lambda: ours(SHORT).epsilon(delta=1e-5), lambda peer: lambda: peer.epsilon(SHORT, 1e-5, peer.grid), 200, 7),
     "noise multiplier for (2, 1e-5), 0.01, 1000": (
-        lambda: float(calibrate(lambda s: 1000 * PoissonSampled(Gaussian(s), 0.01), epsilon=2.0, delta=1e-5)),
-        _their_calibration, 3),
+        lambda: calibrate(_by_noise, epsilon=2.0, delta=1e-5), _peer_calibration, 1000, 3),
+}
+ALONE: dict[str, tuple[Callable[[], Any], float]] = {
+    "noise multiplier for advantage 0.1, 0.01, 1000": (lambda: calibrate(_by_noise, advantage=0.1), 0.1),
+    "noise multiplier for (fpr 0.01, fnr 0.9), 0.01, 1000": (
+        lambda: calibrate(_by_noise, false_positive_rate=0.01, false_negative_rate=0.9), 0.1),
 }
 
 
-def _seconds(call: Callable[[], Any]) -> tuple[float, float]:
-    start = time.perf_counter()
-    value = float(call())
-    return time.perf_counter() - start, value
+def _answer(value: Any) -> dict[str, Any]:
+    """The bracket, whoever gives it."""
+    ends = {side: getattr(value, side) for side in ("lower", "estimate", "upper") if hasattr(value, side)}
+    certified = getattr(value, "certified", getattr(getattr(value, "achieved", None), "certified", None))
+    return (ends or {"value": float(value)}) | ({} if certified is None else {"certified": certified})
 
 
-def measure(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int) -> dict[str, float]:
-    """Medians over rounds of (ours three times, theirs once), in turn."""
-    _seconds(ours)
-    own, peer, value, other = [], [], 0.0, 0.0
-    for _ in range(rounds):
-        for _ in range(3):
-            taken, value = _seconds(ours)
-            own.append(taken)
-        taken, other = _seconds(theirs)
-        peer.append(taken)
-    a, b = statistics.median(own), statistics.median(peer)
-    return {"ours_seconds": a, "theirs_seconds": b, "ratio": b / a, "ours": value, "theirs": other}
+def side_by_side(question: Question, known: list[Peer]) -> dict[str, Any]:
+    """One question to us and to every peer, in turn."""
+    mine, theirs, wanted, rounds = question
+    row: dict[str, Any] = {"wanted_ratio": wanted, "peers": {}}
+    for peer in known:
+        try:
+            assert theirs is not None
+            call = theirs(peer)
+            own, other, answer, its = in_turn(mine, call, rounds)
+        except Exception as error:
+            row["peers"][peer.name] = {"note": f"{type(error).__name__}: {error}"}
+            continue
+        row |= {"seconds": min(own, row.get("seconds", own)), "answer": _answer(answer)}
+        row["peers"][peer.name] = {"seconds": other, "ratio": other / own, "rounds": rounds, "answer": _answer(its)}
+    if "seconds" not in row:
+        own, answer = median_seconds(mine, 5 * rounds)
+        row |= {"seconds": own, "answer": _answer(answer)}
+    return row
 
 
 def import_times(rounds: int = 7) -> dict[str, float]:
@@ -86,19 +93,28 @@ def import_times(rounds: int = 7) -> dict[str, float]:
             start = time.perf_counter()
             subprocess.run([sys.executable, "-c", code], check=True)
             found[name].append(time.perf_counter() - start)
-    a, b = statistics.median(found["dpaccount"]), statistics.median(found["scipy"])
+    a, b = median(found["dpaccount"]), median(found["scipy"])
     return {"dpaccount_seconds": a, "scipy_seconds": b, "ratio": a / b}
 
 
 def main() -> None:
-    """Measure everything and write the results."""
-    rows: dict[str, Any] = {"machine": platform.machine(), "python": platform.python_version(), "peer": "dp-accounting 0.6.0"}
-    for name, (ours, theirs, rounds) in CASES.items():
-        rows[name] = measure(ours, theirs, rounds) | {"wanted_ratio": TARGETS[name]}
-        print(f"{name}: {rows[name]['ratio']:.0f}x (wanted {TARGETS[name]}x), {rows[name]['ours_seconds'] * 1e3:.2f} ms", flush=True)
+    """Measure everything; the results are written after each question, since some peers take their time."""
+    most_rounds = first_number(10**6)
+    known, notes = peers()
+    rows: dict[str, Any] = {"peers": notes, "questions": {}}
+    for name, (mine, theirs, wanted, rounds) in QUESTIONS.items():
+        row = rows["questions"][name] = side_by_side((mine, theirs, wanted, min(rounds, most_rounds)), known)
+        ratios = ", ".join(f"{peer} {found['ratio']:.0f}x" for peer, found in row["peers"].items() if "ratio" in found)
+        print(f"{name}: {row['seconds'] * 1e3:.2f} ms; {ratios} (wanted {row['wanted_ratio']}x of dp-accounting)", flush=True)
+        write("speed", rows)
+    for name, (call, most) in ALONE.items():
+        taken, answer = median_seconds(call, min(3, most_rounds))
+        rows["questions"][name] = {"seconds": taken, "wanted_seconds": most, "answer": _answer(answer), "peers": {}}
+        print(f"{name}: {taken * 1e3:.1f} ms (wanted {most * 1e3:.0f} ms)", flush=True)
+        write("speed", rows)
     rows["import"] = import_times()
     print(f"import: {rows['import']['ratio']:.2f}x of scipy.special and scipy.optimize")
-    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+    write("speed", rows)
 
 
 if __name__ == "__main__":

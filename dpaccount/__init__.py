@@ -3,11 +3,13 @@
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.bestof import BestOf
 from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.certified import Enclosure, certified_delta, certified_epsilon
 from dpaccount.citations import citations
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import select
+from dpaccount.grid import Sweep
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
@@ -23,6 +25,7 @@ from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.sampling.schedule import NoiseSchedule
 from dpaccount.serial import from_json, to_json
+from dpaccount.sweep import dp_sgd, sweep
 from dpaccount.training import PrivacyWarning, TrainingRun
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "DiscreteGaussian",
     "DiscreteLaplace",
     "DominatingPair",
+    "Enclosure",
     "ExponentialMechanism",
     "FinitePair",
     "FixedSizeSampled",
@@ -50,13 +54,18 @@ __all__ = [
     "RenyiBound",
     "RenyiCurve",
     "Status",
+    "Sweep",
     "TradeOffFunction",
     "TrainingRun",
     "UnreachableTarget",
     "UnsupportedAdjacency",
     "calibrate",
+    "certified_delta",
+    "certified_epsilon",
     "citations",
+    "dp_sgd",
     "from_json",
     "select",
+    "sweep",
     "to_json",
 ]

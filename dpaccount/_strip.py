@@ -87,6 +87,10 @@ class LinearStrip(Strip):
     def height(self, turn: float) -> float:
         """The inverse of `turn`."""
 
+    @abstractmethod
+    def sampled_antimodes(self, probability: float, tilt: float) -> list[float]:
+        """As `antimodes`, for the loss log(1 - q + q e^L) of a Poisson sample with q = probability."""
+
     def growth(self, alpha: Array, tilt: float, rate: float) -> Array:
         return self.swell(alpha) + rate * self.turn(alpha)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.special import ndtri
+
 from dpaccount import _check
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.trade_off import TradeOffFunction
@@ -109,13 +111,17 @@ class _Gap(Excess):
             evaluator = profile._evaluator
             evaluator.look_at(self.hint)
             found = evaluator.log_delta(self.epsilon, self.goal, None if self.whole else self.lead)
-            self.hint, self.lead = evaluator.hint, evaluator.lead
+            self.hint = evaluator.hint
+            self.lead = self.lead if evaluator.lead is None else evaluator.lead
             value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
         else:
             delta = float(profile.delta(epsilon=self.epsilon))
             value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
         if self.goal == -math.inf:
             return (-1.0 if value == -math.inf else 1.0), 0.0
+        if self.epsilon == 0.0 and -1e-3 > self.goal > -30.0 and value > -math.inf:
+            far = _log_mu(value) - _log_mu(self.goal)  # nearly linear in log noise; the sign is that of delta itself
+            return (min(far, 0.0) if value <= self.goal else max(far, 1e-300)), width
         return (value - self.goal if value > -math.inf else -1e3), width
 
     def _of_largest_loss(self, loss: float) -> float:
@@ -125,8 +131,13 @@ class _Gap(Excess):
         return math.log(loss) - math.log(self.epsilon) if self.epsilon else math.log(loss) + 750.0
 
 
+def _log_mu(log_advantage: float) -> float:
+    """log of the mu of the Gaussian with that total variation, 2 Phi(mu/2) - 1."""
+    return math.log(max(-2.0 * float(ndtri(max(-math.expm1(log_advantage), 0.0) / 2)), 1e-300)) if log_advantage < 0.0 else 5.0
+
+
 class _Shortfall(Excess):
-    """beta - f(alpha); the tangent point found for one value is the first guess for the next."""
+    """How far f(alpha) lies below beta; the tangent point found for one value is the first guess for the next."""
 
     def __init__(self, alpha: float, beta: float) -> None:
         self.alpha, self.beta = alpha, beta
@@ -140,4 +151,13 @@ class _Shortfall(Excess):
             self.hint = function.hint
         else:
             found = profile.trade_off(self.alpha)
-        return self.beta - float(found.lower), float(found.width)
+        if not (0.0 < self.alpha < 1.0 and 0.0 < self.beta < 1.0 - self.alpha):
+            return self.beta - float(found.lower), float(found.width)
+        far = self._as_gaussian(float(found.lower))
+        # the sign is that of f itself: quantiles are rounded
+        return (min(far, 0.0) if float(found.lower) >= self.beta else max(far, 1e-300)), far - self._as_gaussian(float(found.upper))
+
+    def _as_gaussian(self, value: float) -> float:
+        """log of the mu of the Gaussian that has the value at alpha, less that of the target: nearly linear in log noise."""
+        goal, here = (max(float(ndtri(1.0 - self.alpha) - ndtri(v)), 1e-12) for v in (self.beta, max(value, 1e-300)))
+        return math.log(here) - math.log(goal)

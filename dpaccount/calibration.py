@@ -206,7 +206,7 @@ class _Search:
     def _direction(self, start: float) -> bool:
         """Whether the excess rises with the value."""
         here = self.excess(start)
-        for factor in (1.25, 0.8, 4.0, 0.25, 64.0, 1 / 64, 1e4, 1e-4):
+        for factor in (1.1, 0.9, 4.0, 0.25, 64.0, 1 / 64, 1e4, 1e-4):
             other = start * factor
             if self.integer:
                 other = max(float(round(other)), start + 1 if factor > 1 else 1.0)
@@ -255,14 +255,14 @@ class _Search:
         return feasible, infeasible
 
     def _stride(self, start: float, upward: bool) -> float:
-        """The first step's factor: half as far again as the secant through the known points says."""
+        """The first step's factor: a quarter farther than the secant through the known points says."""
         slopes = [
             (f - self.known[start]) / math.log(v / start)
             for v, f in self.known.items() if v > 0 and v != start and math.isfinite(f) and abs(f) < 900.0
         ]
         if not slopes or slopes[-1] == 0.0:
             return 1.6
-        move = -1.5 * self.known[start] / slopes[-1] * (1 if upward else -1)
+        move = -1.25 * self.known[start] / slopes[-1] * (1 if upward else -1)
         return math.exp(min(max(move, 1e-6), 3.0)) if move > 0.0 else 1.6
 
     def _last_taken(self, good: float, bad: float) -> float:

@@ -9,6 +9,9 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import BestOf, options_of
 from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.iteration.face import LastIterate
+from dpaccount.iteration.noisy_gd import NoisyGD
+from dpaccount.iteration.stopping import RandomPermutation
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -42,7 +45,7 @@ def citations(*answers: Any) -> str:
 
     Parameters
     ----------
-    *answers : Bounds, Calibration, PrivacyProfile, DominatingPair, RenyiBound, BestOf or TrainingRun
+    *answers : Bounds, Calibration, PrivacyProfile, a guarantee, TrainingRun, PNSGD and its variants, NoisyGD, or an audit's result
         A `Bounds` knows how it was computed but not for which mechanism: pass its profile beside it.
         A `PrivacyProfile` adds the engine that `select` names.
 
@@ -66,7 +69,8 @@ def cited(*answers: Any) -> tuple[Citation, ...]:
     """As `citations`, but the works and reasons themselves."""
     if not answers:
         _check.refuse("citations", "answers", "at least one answer, profile or guarantee", answers, kind=TypeError)
-    methods = [a.method if isinstance(a, Bounds) else a.achieved.method for a in answers if isinstance(a, (Bounds, Calibration))]
+    found_by = [a if isinstance(a, Bounds) else a.achieved for a in answers if isinstance(a, (Bounds, Calibration))]
+    methods = [method for bounds in found_by for method in bounds.methods]
     found: dict[str, Citation] = {}
     for answer in answers:
         for key, reason in _of(answer, methods):
@@ -92,11 +96,20 @@ def _of(answer: Any, methods: list[str]) -> Works:
         for option in _used(answer, methods):
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
+    elif isinstance(answer, LastIterate):
+        for method in methods or answer.methods[:-1]:
+            yield from _of_last_iterate(answer, method)
+    elif isinstance(answer, NoisyGD):
+        for method in methods or [m for m in answer.methods if m not in ("best", "composition")]:
+            yield from _of_method(method)
     elif isinstance(answer, (Bounds, Calibration)):
-        yield from _of_method(answer.method if isinstance(answer, Bounds) else answer.achieved.method)
+        for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
+            yield from _of_method(method)
+    elif isinstance(getattr(answer, "works", None), tuple):  # audits name their own
+        yield from answer.works
     else:
         _check.refuse(
-            "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee or TrainingRun", answer, kind=TypeError
+            "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee, TrainingRun or last iterate", answer, kind=TypeError
         )
 
 
@@ -119,7 +132,7 @@ def _of_alternatives(guarantee: Guarantee) -> Works:
 
 def _of_method(method: str) -> Works:
     """From the name of the engine or theorem in `Bounds.method`."""
-    if "line" in method or "smoothed" in method:
+    if any(name in method for name in ("line", "circle", "smoothed")):
         yield "alghamdi2023saddle", "the privacy curve as a contour integral, Theorem 3.1"
     if "lattice" in method:
         yield "doroshenko2022connect", "pessimistic and optimistic privacy-loss distributions on a lattice"
@@ -133,8 +146,39 @@ def _of_method(method: str) -> Works:
         yield "canonne2020discrete", "the improved conversion from Renyi to (epsilon, delta), Proposition 12"
     if "optimal" in method:
         yield "asoodeh2021three", "the optimal conversion from Renyi to (epsilon, delta)"
+    if "shifted" in method:
+        yield "bok2024shifted", "Gaussian differential privacy of the last iterate by shifted interpolation, Sections 3 and 4"
+    if "contraction" in method:
+        yield "asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps after a record's last use, Lemma 3"
+    if "composition" in method:
+        yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
+    if method in ("rdp", "composed", "released"):
+        yield from _LAST_ITERATE[method]
     if "group" in method:
         yield "dwork2014algorithmic", "group privacy"
+
+
+def _of_last_iterate(run: LastIterate, method: str) -> Works:
+    """With the theorem that `run.theorem` names as the reason."""
+    for key, reason in _of_method(method):
+        yield key, run.theorem(method) if key in ("asoodeh2020contraction", "bok2024shifted") else reason
+    if isinstance(run, RandomPermutation):
+        yield "sordello2021shuffled", "a random order of the records, by joint convexity"
+
+
+_LAST_ITERATE: dict[str, tuple[tuple[str, str], ...]] = {
+    "rdp": (
+        ("feldman2018privacy", "Renyi divergence of the last iterate, Theorem 23 (random stopping: Lemma 25 and Theorem 26)"),
+        ("balle2019mixing", "the same for strongly convex losses, Theorem 5"),
+        ("mironov2017renyi", "Renyi differential privacy and its conversion to (epsilon, delta), Proposition 3"),
+        ("canonne2020discrete", "the improved conversion from Renyi to (epsilon, delta), Proposition 12"),
+    ),
+    "composed": (
+        ("asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps between uses of a record, Lemma 3"),
+        ("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),
+    ),
+    "released": (("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),),
+}
 
 
 def _of_guarantee(guarantee: Guarantee, adjacency: Adjacency) -> Works:
@@ -216,6 +260,18 @@ BIBLIOGRAPHY = {
   pages = {508--528},
   year = {2023}
 }""",
+    "annamalai2024shuffle": """@article{annamalai2024shuffle,
+  title = {To Shuffle or not to Shuffle: Auditing {DP-SGD} with Shuffling},
+  author = {Annamalai, Meenatchi Sundaram Muthu Selva and Balle, Borja and De Cristofaro, Emiliano and Hayes, Jamie},
+  journal = {arXiv preprint arXiv:2411.10614},
+  year = {2024}
+}""",
+    "asoodeh2020contraction": """@inproceedings{asoodeh2020contraction,
+  title = {Privacy Amplification of Iterative Algorithms via Contraction Coefficients},
+  author = {Asoodeh, Shahab and Diaz, Mario and Calmon, Flavio P.},
+  booktitle = {2020 IEEE International Symposium on Information Theory},
+  year = {2020}
+}""",
     "asoodeh2021three": """@article{asoodeh2021three,
   title = {Three Variants of Differential Privacy: Lossless Conversion and Applications},
   author = {Asoodeh, Shahab and Liao, Jiachun and Calmon, Flavio P. and Kosut, Oliver and Sankar, Lalitha},
@@ -242,6 +298,28 @@ BIBLIOGRAPHY = {
   volume = {31},
   year = {2018}
 }""",
+    "balle2019mixing": """@inproceedings{balle2019mixing,
+  title = {Privacy Amplification by Mixing and Diffusion Mechanisms},
+  author = {Balle, Borja and Barthe, Gilles and Gaboardi, Marco and Geumlek, Joseph},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {32},
+  year = {2019}
+}""",
+    "bichsel2021dp": """@inproceedings{bichsel2021dp,
+  title = {{DP-Sniper}: Black-Box Discovery of Differential Privacy Violations using Classifiers},
+  author = {Bichsel, Benjamin and Steffen, Samuel and Bogunovic, Ilija and Vechev, Martin},
+  booktitle = {2021 IEEE Symposium on Security and Privacy},
+  pages = {391--409},
+  year = {2021}
+}""",
+    "bok2024shifted": """@inproceedings{bok2024shifted,
+  title = {Shifted Interpolation for Differential Privacy},
+  author = {Bok, Jinho and Su, Weijie J. and Altschuler, Jason},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research},
+  volume = {235},
+  year = {2024}
+}""",
     "bun2016concentrated": """@inproceedings{bun2016concentrated,
   title = {Concentrated Differential Privacy: Simplifications, Extensions, and Lower Bounds},
   author = {Bun, Mark and Steinke, Thomas},
@@ -256,6 +334,24 @@ BIBLIOGRAPHY = {
   volume = {33},
   pages = {15676--15688},
   year = {2020}
+}""",
+    "chua2024private": """@inproceedings{chua2024private,
+  title = {How Private are {DP-SGD} Implementations?},
+  author = {Chua, Lynn and Ghazi, Badih and Kamath, Pritish and Kumar, Ravi and Manurangsi, Pasin and Sinha, Amer and
+    Zhang, Chiyuan},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research},
+  volume = {235},
+  year = {2024}
+}""",
+    "clopper1934use": """@article{clopper1934use,
+  title = {The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial},
+  author = {Clopper, C. J. and Pearson, E. S.},
+  journal = {Biometrika},
+  volume = {26},
+  number = {4},
+  pages = {404--413},
+  year = {1934}
 }""",
     "dong2020optimal": """@inproceedings{dong2020optimal,
   title = {Optimal Differential Privacy Composition for Exponential Mechanisms},
@@ -303,12 +399,27 @@ BIBLIOGRAPHY = {
   year = {2014},
   doi = {10.1561/0400000042}
 }""",
+    "feldman2018privacy": """@inproceedings{feldman2018privacy,
+  title = {Privacy Amplification by Iteration},
+  author = {Feldman, Vitaly and Mironov, Ilya and Talwar, Kunal and Thakurta, Abhradeep},
+  booktitle = {59th Annual IEEE Symposium on Foundations of Computer Science},
+  pages = {521--532},
+  year = {2018}
+}""",
     "ghosh2009universally": """@inproceedings{ghosh2009universally,
   title = {Universally Utility-Maximizing Privacy Mechanisms},
   author = {Ghosh, Arpita and Roughgarden, Tim and Sundararajan, Mukund},
   booktitle = {Proceedings of the 41st Annual ACM Symposium on Theory of Computing},
   pages = {351--360},
   year = {2009}
+}""",
+    "jagielski2020auditing": """@inproceedings{jagielski2020auditing,
+  title = {Auditing Differentially Private Machine Learning: How Private is Private {SGD}?},
+  author = {Jagielski, Matthew and Ullman, Jonathan and Oprea, Alina},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {33},
+  pages = {22205--22216},
+  year = {2020}
 }""",
     "kairouz2015composition": """@inproceedings{kairouz2015composition,
   title = {The Composition Theorem for Differential Privacy},
@@ -318,6 +429,18 @@ BIBLIOGRAPHY = {
   volume = {37},
   pages = {1376--1385},
   year = {2015}
+}""",
+    "kong2024dp": """@inproceedings{kong2024dp,
+  title = {{DP-Auditorium}: A Large-Scale Library for Auditing Differential Privacy},
+  author = {Kong, William and Mu{\\~n}oz Medina, Andr{\\'e}s and Ribero, M{\\'o}nica and Syed, Umar},
+  booktitle = {2024 IEEE Symposium on Security and Privacy},
+  year = {2024}
+}""",
+    "mahloujifar2024auditing": """@article{mahloujifar2024auditing,
+  title = {Auditing $f$-Differential Privacy in One Run},
+  author = {Mahloujifar, Saeed and Melis, Luca and Chaudhuri, Kamalika},
+  journal = {arXiv preprint arXiv:2410.22235},
+  year = {2024}
 }""",
     "mcsherry2007mechanism": """@inproceedings{mcsherry2007mechanism,
   title = {Mechanism Design via Differential Privacy},
@@ -333,6 +456,33 @@ BIBLIOGRAPHY = {
   pages = {263--275},
   year = {2017}
 }""",
+    "nasr2023tight": """@inproceedings{nasr2023tight,
+  title = {Tight Auditing of Differentially Private Machine Learning},
+  author = {Nasr, Milad and Hayes, Jamie and Steinke, Thomas and Balle, Borja and Tram{\\`e}r, Florian and Jagielski, Matthew and
+    Carlini, Nicholas and Terzis, Andreas},
+  booktitle = {32nd USENIX Security Symposium},
+  pages = {1631--1648},
+  year = {2023}
+}""",
+    "papernot2022hyperparameter": """@inproceedings{papernot2022hyperparameter,
+  title = {Hyperparameter Tuning with {R{\\'e}nyi} Differential Privacy},
+  author = {Papernot, Nicolas and Steinke, Thomas},
+  booktitle = {International Conference on Learning Representations},
+  year = {2022}
+}""",
+    "sordello2021shuffled": """@inproceedings{sordello2021shuffled,
+  title = {Privacy Amplification via Iteration for Shuffled and Online {PNSGD}},
+  author = {Sordello, Matteo and Bu, Zhiqi and Dong, Jinshuo},
+  booktitle = {Machine Learning and Knowledge Discovery in Databases},
+  year = {2021}
+}""",
+    "steinke2023privacy": """@inproceedings{steinke2023privacy,
+  title = {Privacy Auditing with One (1) Training Run},
+  author = {Steinke, Thomas and Nasr, Milad and Jagielski, Matthew},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {36},
+  year = {2023}
+}""",
     "warner1965randomized": """@article{warner1965randomized,
   title = {Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias},
   author = {Warner, Stanley L.},
@@ -341,6 +491,22 @@ BIBLIOGRAPHY = {
   number = {309},
   pages = {63--69},
   year = {1965}
+}""",
+    "xiang2025privacy": """@article{xiang2025privacy,
+  title = {Privacy Audit as Bits Transmission: (Im)possibilities for Audit by One Run},
+  author = {Xiang, Zihang and Wang, Tianhao and Wang, Di},
+  journal = {arXiv preprint arXiv:2501.17750},
+  year = {2025}
+}""",
+    "zanella2023bayesian": """@inproceedings{zanella2023bayesian,
+  title = {Bayesian Estimation of Differential Privacy},
+  author = {Zanella-B{\\'e}guelin, Santiago and Wutschitz, Lukas and Tople, Shruti and Salem, Ahmed and R{\\"u}hle, Victor and
+    Paverd, Andrew and Naseri, Mohammad and K{\\"o}pf, Boris and Jones, Daniel},
+  booktitle = {Proceedings of the 40th International Conference on Machine Learning},
+  series = {Proceedings of Machine Learning Research},
+  volume = {202},
+  pages = {40624--40636},
+  year = {2023}
 }""",
     "zhu2022optimal": """@inproceedings{zhu2022optimal,
   title = {Optimal Accounting of Differential Privacy via Characteristic Function},

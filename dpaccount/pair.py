@@ -20,6 +20,8 @@ from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp, log_diff, log_total
 from dpaccount._quadrature import Density as Density
 from dpaccount._quadrature import Nodes, density_nodes
+from dpaccount._slip import Slip, atoms_slip
+from dpaccount._slip import log as safe_log
 from dpaccount._strip import FlippedStrip, Rounding
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
@@ -207,10 +209,33 @@ class Step(DominatingPair):
         """By how much probabilities as given miss the sum 1: relative to each of them."""
         return 0.0
 
+    def atom_rounding(self) -> tuple[Array, Array]:
+        """For every atom, what its loss may be off by absolutely and its mass relatively."""
+        loss, log_p = self.atoms()
+        return self.loss_error(loss), 1e-15 * (1.0 + np.abs(log_p)) + self.mass_error
+
     @property
     def log_left_out(self) -> float:
         """log of the P-mass that the atoms leave out."""
         return -np.inf
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        """What rounding does to the formula of the curve, `value` at `epsilon`."""
+        return plain_slip(self, epsilon)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        """The same for the swapped pair."""
+        return plain_slip(self.reversed(), epsilon)
+
+    def above(self, loss: float) -> tuple[float, float]:
+        """log P[L > loss] and log Q[L > loss], at levels that keep their digits near 0."""
+        tails = self.tails(np.array(loss))
+        return float(tails.p_above), float(tails.q_above)
+
+    def reversed_above(self, loss: float) -> tuple[float, float]:
+        """The same for the swapped pair."""
+        tails = self.reversed().tails(np.array(loss))
+        return float(tails.p_above), float(tails.q_above)
 
     @abstractmethod
     def reversed(self) -> Step:
@@ -236,17 +261,27 @@ class Step(DominatingPair):
         loss, log_p = self.atoms()
         keep = (loss > lower) & (loss <= upper)
         loss, log_p = loss[keep], log_p[keep]
+
+        def rounding() -> tuple[Array, Array]:
+            off, part = self.atom_rounding()
+            return off[keep], part[keep]
+
         if smooth is None:
-            return Nodes(loss, log_p, 0.0, loss.size, _atom_rounding(loss, log_p))
+            return Nodes(loss, log_p, 0.0, loss.size, rounding)
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size, _both_roundings(_atom_rounding(loss, log_p), smooth.rounding), smooth.ends_only)
+        return Nodes(*both, smooth.error, loss.size, _both_roundings(rounding, smooth.rounding), smooth.ends_only)
 
 
-def _atom_rounding(loss: Array, log_p: Array) -> Rounding:
-    """Atoms are stated to a few ulps of their loss and of their logarithm."""
-    return lambda: (1e-15 * np.abs(loss), 1e-15 * (1.0 + np.abs(log_p)))
+def plain_slip(step: Step, epsilon: float) -> Slip:
+    """For sums over atoms; for differences of tails, a loss off by rounding counts with the slope there, e^eps Q[L > eps]."""
+    if step.density() is None:
+        loss, log_p = step.atoms()
+        return atoms_slip(loss, log_p, step.loss_error(loss), step.mass_error, step.log_left_out, epsilon)
+    tails = step.tails(np.array(epsilon))
+    reach = abs(epsilon) + max(abs(v) for v in (step.facts.min_loss, step.facts.max_loss, 0.0) if np.isfinite(v))
+    return Slip(tails.error, epsilon + float(tails.q_above) + safe_log(2 * ULP * reach))
 
 
 def _both_roundings(atoms: Rounding, smooth: Rounding | None) -> Rounding | None:
@@ -321,16 +356,7 @@ class Reversed(Step):
 
     def density(self) -> Density | None:
         inner = self.step.density()
-        if inner is None:
-            return None
-        return Density(
-            evaluate=lambda y: _swap(*inner.evaluate(-y)),
-            inverse=lambda loss: -inner.inverse(-loss),
-            window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
-            scale=inner.scale,
-            breaks=tuple(-b for b in reversed(inner.breaks)),
-            strip=None if inner.strip is None else FlippedStrip(inner.strip),
-        )
+        return None if inner is None else _swapped(inner)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         """By reflection: E_gamma(Q||P) = 1 - gamma + gamma E_{1/gamma}(P||Q)."""
@@ -347,6 +373,10 @@ class Reversed(Step):
     def loss_error(self, loss: Array) -> Array:
         return self.step.loss_error(-loss)
 
+    def atom_rounding(self) -> tuple[Array, Array]:
+        (off, part), (loss, log_p) = self.step.atom_rounding(), self.step.atoms()
+        return off, part + off + ULP * (np.abs(loss) + np.abs(log_p))
+
     @property
     def mass_error(self) -> float:
         return self.step.mass_error
@@ -354,6 +384,18 @@ class Reversed(Step):
     @property
     def log_left_out(self) -> float:
         return self.step.log_left_out
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        return self.step.reversed_slip(epsilon, value)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        return self.step.slip(epsilon, value)
+
+    def above(self, loss: float) -> tuple[float, float]:
+        return self.step.reversed_above(loss)
+
+    def reversed_above(self, loss: float) -> tuple[float, float]:
+        return self.step.above(loss)
 
     def step_log_mgf(self, z: Any) -> Any:
         return self.step.step_log_mgf(-1.0 - np.asarray(z))
@@ -368,6 +410,20 @@ class Reversed(Step):
         unsupported(
             repr(self), relation, "a reversed pair is one direction already; use adjacency='as-written', or reverse nothing."
         )
+
+
+def _swapped(inner: Density) -> Density:
+    """The density of the swapped pair, in the outcome -x."""
+    return Density(
+        evaluate=lambda y: _swap(*inner.evaluate(-y)),
+        inverse=lambda loss: -inner.inverse(-loss),
+        window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
+        scale=inner.scale,
+        breaks=tuple(-b for b in reversed(inner.breaks)),
+        strip=None if inner.strip is None else FlippedStrip(inner.strip),
+        support=_flip(inner.support),
+        pieces=tuple(_swapped(piece) for piece in inner.pieces),
+    )
 
 
 def _swap(loss: Array, log_p: Array) -> tuple[Array, Array]:

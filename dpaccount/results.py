@@ -61,8 +61,8 @@ class Bounds:
     certified : bool
         True only if every error in the bracket is bounded: quadrature, truncation, lattice
         rounding and floating point. False means that the error was estimated.
-    method : str
-        The engine or the theorem that gave the answer.
+    method : str, or array of str
+        The engine or the theorem that gave the answer; an array, of the shape of the others, where entries name theirs.
     status : Status
         `Status.OK`, or the reason for a special answer.
     safe : {"upper", "lower"}
@@ -84,7 +84,7 @@ class Bounds:
     estimate: Any
     upper: Any
     certified: bool = False
-    method: str = ""
+    method: Any = ""
     status: Status = Status.OK
     safe: Literal["upper", "lower"] = "upper"
     condition: float = 1.0
@@ -116,10 +116,16 @@ class Bounds:
 
     def __getitem__(self, index: Any) -> Bounds:
         """The entries at `index` as a `Bounds` of its own."""
-        return replace(self, lower=self.lower[index], estimate=self.estimate[index], upper=self.upper[index])
+        method = self.method[index] if isinstance(self.method, np.ndarray) else self.method
+        return replace(self, lower=self.lower[index], estimate=self.estimate[index], upper=self.upper[index], method=method)
 
     def __iter__(self) -> Iterator[Bounds]:
         return (self[index] for index in range(len(self)))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Every method that gave an entry, each once."""
+        return tuple(dict.fromkeys(np.ravel(self.method).tolist())) if isinstance(self.method, np.ndarray) else (self.method,)
 
     @property
     def width(self) -> Any:
@@ -130,16 +136,17 @@ class Bounds:
 
     def __repr__(self) -> str:
         kind = "certified" if self.certified else "estimated error"
+        method = ", ".join(self.methods)
         if np.ndim(self.estimate):
             low, mid, up = (np.asarray(v) for v in (self.lower, self.estimate, self.upper))
             body = ", ".join(
                 certain_digits(a, b, c, self.safe) for a, b, c in zip(low.flat, mid.flat, up.flat, strict=True)
             )
             body = body if len(body) < 600 else body[:597] + "..."
-            text = f"Bounds([{body}], {kind}, {self.method}"
+            text = f"Bounds([{body}], {kind}, {method}"
         else:
             digits = certain_digits(self.lower, self.estimate, self.upper, self.safe)
-            text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {self.method}"
+            text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {method}"
         return text + (")" if self.status is Status.OK else f"; {self.status.value})")
 
     def _repr_html_(self) -> str:
@@ -147,10 +154,11 @@ class Bounds:
         columns = [np.atleast_1d(np.asarray(v, dtype=float)).ravel() for v in (self.lower, self.estimate, self.upper)]
         rows = zip(*columns, strict=True)
         body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in told_apart(row)) + "</tr>" for row in rows)
+        method = ", ".join(self.methods)
         note = "" if self.status is Status.OK else f"; {self.status.value}"
         return (
             "<table><thead><tr><th>lower</th><th>estimate</th><th>upper</th></tr></thead>"
-            f"<tbody>{body}</tbody><caption>{self.method}, {kind}{note}</caption></table>"
+            f"<tbody>{body}</tbody><caption>{method}, {kind}{note}</caption></table>"
         )
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.calibration import UnreachableTarget, calibrate, refuse_if_spent
+from dpaccount.curves.multiples import epsilon_of_multiples
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import Guarantee
@@ -169,16 +170,7 @@ class TrainingRun:
         Entry i belongs to the first ``epoch_steps[i]`` steps; the last one is the whole run.
         """
         delta = _check.real(f"{OWNER}.per_epoch", "delta", delta, low=0.0, high=1.0, hint="One delta a call.")
-        found = [PrivacyProfile(int(t) * self.step, self.adjacency, method=method).epsilon(delta=delta) for t in self.epoch_steps]
-        lower, middle, upper = (
-            np.array([getattr(b, side) for b in found], dtype=float) for side in ("lower", "estimate", "upper")
-        )
-        last = found[-1]
-        return Bounds(
-            lower, middle, upper, all(b.certified for b in found),
-            ", ".join(dict.fromkeys(b.method for b in found)), last.status, "upper",
-            max(b.condition for b in found), last.notes + self.notes(delta),
-        )
+        return _noted(epsilon_of_multiples(self.step, self.epoch_steps, delta, self.adjacency, method), self.notes(delta))
 
     @property
     def epoch_steps(self) -> npt.NDArray[np.int64]:

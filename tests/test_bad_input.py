@@ -195,7 +195,7 @@ EXEMPT = {
 # public methods that take no argument, or whose argument the class's own checks cover
 PLAIN = {
     "reversed", "scaled", "total_variation", "advantage", "tails", "atoms", "density", "nodes", "step_log_mgf",
-    "reversed_log_delta", "loss_error",
+    "reversed_log_delta", "loss_error", "atom_rounding", "slip", "reversed_slip", "above", "reversed_above",
 }
 COVERED_BY_BASE = {"log_mgf", "under", "log_delta", "noise_log_density", "noise_log_ratio", "noise_log_tails", "noise_support"}
 

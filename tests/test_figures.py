@@ -15,11 +15,20 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from figures import (
+    a_random_stop_or_order_treats_all_alike,
+    certified_digits_cost_less_than_a_grid,
+    contraction_wins_at_small_epsilon,
     dp_sgd_is_ruled_by_removal,
+    every_bound_lies_above_every_instance,
     gaussian_delta_falls_with_noise,
+    hidden_iterates_cost_a_bounded_epsilon,
+    late_records_pay_more,
+    ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
     sampling_makes_the_trade_off_asymmetric,
+    the_hard_corner_keeps_its_digits,
     the_line_runs_through_the_saddle,
+    time_is_flat_in_steps,
 )
 from figures.__main__ import scripts
 from figures._style import STYLE, save
@@ -118,6 +127,91 @@ def test_the_line_runs_through_the_saddle_and_its_area_is_delta():
     seen = size > 1e-9 * size.max()
     assert (np.diff(size[middle:][seen[middle:]]) < 0).all(), "a single bump"
     assert size.sum() < 1.05 * np.real(numbers["line"]).sum(), "hardly any cancellation"
+
+
+def test_time_is_flat_in_steps_and_every_width_is_certified():
+    numbers = time_is_flat_in_steps.data(quick=True)
+    flat = numbers["sampled"]
+    assert (flat["steps"].min(), flat["steps"].max()) == (1e3, 1e9)
+    assert flat["seconds"].max() < 4 * flat["seconds"].min()
+    for rows in numbers.values():
+        assert rows["certified"].all()
+        assert (rows["seconds"] < 0.05).all()
+        assert (rows["relative_width"] < 1e-8).all()
+    assert (flat["relative_width"][flat["steps"] <= 1e5] < 1e-10).all()
+
+
+def test_certified_digits_cost_less_than_a_grid():
+    for points in certified_digits_cost_less_than_a_grid.data(quick=True)["runs"].values():
+        ((taken, excess),) = points["dpaccount"]
+        assert 0 <= excess < 1e-9
+        peers = [point for who, known in points.items() if not who.startswith("dpaccount") for point in known]
+        assert len(peers) >= 4
+        assert all(error > 100 * excess for _, error in peers)
+        assert all(seconds > taken for seconds, error in peers if error < 1e-2), "two digits of a grid take longer"
+
+
+def test_ordinary_questions_take_milliseconds():
+    for name, times in ordinary_questions_take_milliseconds.data(quick=True).items():
+        assert times["dpaccount"] < 0.1, name
+        assert times["dp-accounting"] > 50 * times["dpaccount"], name
+
+
+def test_the_hard_corner_keeps_its_digits():
+    numbers = the_hard_corner_keeps_its_digits.data(quick=True)
+    groups = list(numbers["groups"].values())
+    assert sum(len(group["width"]) for group in groups) + numbers["lost"] <= numbers["cases"]
+    assert numbers["cases"] >= 100
+    ordinary = groups[0]
+    known = (ordinary["width"] < 1e-4).sum()
+    assert known > len(ordinary["width"]) / 2
+    assert np.median(ordinary["seconds"]) < 1.0
+    assert min(group["seconds"].min() for group in groups) > 0.0
+
+
+def test_contraction_wins_at_small_epsilon():
+    for panel in contraction_wins_at_small_epsilon.data(quick=True)["panels"].values():
+        others = [panel[kind] for kind in ("shifted", *contraction_wins_at_small_epsilon.CONVERSIONS)]
+        assert all(panel["contraction"][0] < other[0] for other in others)
+        assert (panel["best"] <= np.min([panel["contraction"], *others], axis=0) + ROUNDING).all()
+        assert (panel["exact"] <= panel["best"] + ROUNDING).all()
+
+
+def test_late_records_pay_more():
+    for curves in late_records_pay_more.data(quick=True).values():
+        assert (np.diff(curves["best"]) > 0).all()
+        assert curves["best"][-1] - curves["best"][0] > 20 * np.log(10)
+        assert (curves["exact"] <= curves["best"] + ROUNDING).all()
+
+
+def test_a_random_stop_or_order_treats_all_alike():
+    numbers = a_random_stop_or_order_treats_all_alike.data(quick=True)
+    assert numbers["stopped"].max() == numbers["stopped"][0] < 1.4 * numbers["stopped"].min()
+    assert_allclose(numbers["permuted"], numbers["stopped"][0], rtol=1e-12)
+    assert numbers["fixed"].min() < 1e-20 < numbers["permuted"][0] < numbers["fixed"].max() / 20
+    assert (numbers["stopped, worst"] < numbers["stopped, rdp"]).all()
+    assert (numbers["stopped, worst"] < numbers["fixed, worst"]).all()
+
+
+def test_every_bound_lies_above_every_instance():
+    for panel in every_bound_lies_above_every_instance.data(quick=True)["panels"]:
+        for kind in ("rdp", "shifted", "contraction"):
+            if kind in panel:  # 2e-5: the quadrature of Laplace noise
+                assert (panel["exact"] <= panel[kind] * (1 + 2e-5) + 1e-12).all()
+
+
+def test_hidden_iterates_cost_a_bounded_epsilon():
+    numbers = hidden_iterates_cost_a_bounded_epsilon.data(quick=True)
+    for panel in ("convex", "curved"):
+        found = numbers[panel]
+        assert (np.diff(found["composition"]) > 0.0).all()
+        assert (found["shifted"] <= found["composition"] * (1 + 1e-9)).all()
+        assert (found["shifted"] <= found["limit"] * (1 + 1e-9)).all()
+        assert_allclose(found["shifted"][-1], found["limit"], rtol=1e-6)
+        assert found["composition"][-1] > 100 * found["limit"]
+        if "contraction" in found:
+            assert (found["shifted"] <= found["contraction"] * (1 + 1e-9)).all()
+    assert_allclose(numbers["curved"]["exact"], numbers["curved"]["shifted"], rtol=1e-8)
 
 
 def test_the_command_writes_every_figure_in_two_formats(tmp_path):

@@ -26,6 +26,7 @@ from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.renyi import RenyiBound
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.sampling.schedule import NoiseSchedule
 from dpaccount.serial import from_json, to_dict, to_json
 
 THIRD = 1 / 3  # has no short decimal
@@ -44,6 +45,7 @@ EVERY_KIND = {
     "poisson-sampled": SAMPLED,
     "fixed-size-sampled": FixedSizeSampled(Gaussian(4.0), 100, 1000),
     "reversed": SAMPLED.under("add-or-remove")[1],
+    "noise-schedule": NoiseSchedule([THIRD, 2.0, 1e-3], 0.1, [3, 1, 10**9]).reversed(),
     "composition": 10**9 * SAMPLED + 3 * Laplace(2.0) + Gaussian(5.0),
     "zcdp": RenyiBound.zcdp(THIRD),
     "rdp-table": 7 * RenyiBound.from_table([1.5, 2, 64.0], [0.1, THIRD, 9.0]),

@@ -54,7 +54,8 @@ def test_delta_is_computed_when_epsilon_is_given():
 
 def test_certified_brackets_are_called_so():
     assert "certified" in privacy_statement(Laplace(1.0), epsilon=0.5)
-    text = privacy_statement(1000 * PoissonSampled(Laplace(1.0), 0.01), epsilon=0.5)
+    assert "certified" in privacy_statement(1000 * PoissonSampled(Laplace(1.0), 0.01), epsilon=0.5)
+    text = privacy_statement(PrivacyProfile(1000 * PoissonSampled(Laplace(1.0), 0.01), adjacency="replace-one"), epsilon=0.5)
     assert "certified" not in text
     assert "estimated, not bounded" in text
 

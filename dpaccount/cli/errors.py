@@ -7,12 +7,13 @@ import re
 _OPTIONS = (
     "dataset_size", "batch_size", "accumulation", "epochs", "steps", "noise_multiplier", "sampling_probability", "sampler",
     "num_categories", "sensitivity", "adjacency", "method", "conversion", "advantage", "epsilon", "delta", "order", "gdp",
-    "mechanism_epsilon", "mechanism_delta",
+    "mechanism_epsilon", "mechanism_delta", "find", "progress", "num_records", "lipschitz", "smoothness", "strong_convexity",
+    "step_size", "noise_scale", "diameter", "batches", "batch", "noise", "index", "passes", "gradient_step",
 )
 # parameters that are called otherwise here
 _OTHERS = {
     "count": "--steps", "false_positive_rate": "--fpr", "false_negative_rate": "--fnr", "rho": "--zcdp", "orders": "--rdp",
-    "values": "--rdp",
+    "values": "--rdp", "n_jobs": "--jobs",
 }
 # classes whose epsilon and delta are the mechanism's own, and how --mechanism calls all of them
 _CLAIMS = ("RandomizedResponse", "ExponentialMechanism", "PureDP", "ApproximateDP")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import click
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.cli.options import run_options
+from dpaccount.certified import MOST_DIGITS, Enclosure, certified_delta, certified_epsilon
+from dpaccount.cli.options import Whole, run_options
 from dpaccount.cli.rivals import Figure, grid_figure, rdp_figures
 from dpaccount.cli.show import Line, bounds_record, print_json, print_lines, print_table, warn
 from dpaccount.cli.stated import Stated
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.auto import select
 from dpaccount.pair import DominatingPair
-from dpaccount.results import Bounds
+from dpaccount.results import Bounds, NumericalFailure
 from dpaccount.statement import bracket, certainty, method_text, shown_up
 
 WHY = (
@@ -26,15 +28,24 @@ WHY = (
 NO_PAIR = "none: what is known is a bound or several; Renyi bounds add up and are converted, the best option answers"
 
 
+REFUTED, UNDECIDED = 1, 2
+
+
 @click.command("explain", short_help="Which engine and bound, how certain, and what others would print.")
 @run_options("epsilon", "delta")
+@click.option("--verify", is_flag=True, help="Enclose each direction's answer in ball arithmetic as well, and compare.")
+@click.option("--digits", type=Whole(), default=20, show_default=True, help="Of --verify.")
 @click.pass_context
-def explain_command(ctx: click.Context, /, as_json: bool, **options: Any) -> None:
+def explain_command(ctx: click.Context, /, as_json: bool, verify: bool, digits: int, **options: Any) -> int | None:
     """Which engine answers and why, how certain its digits are, and what other accountants would print.
 
+    With --verify the exit code is 1 if a bracket is missed, and 2 if ball arithmetic has no proof.
+
     \b
-    dpaccount explain --noise-multiplier 1 --sampling-probability 0.01 --steps 1000 --delta 1e-5
+    dpaccount explain --noise-multiplier 1 --sampling-probability 0.01 --steps 1000 --delta 1e-5 --verify
     """
+    if not 1 <= digits <= MOST_DIGITS:
+        raise click.BadParameter(f"must be in 1..{MOST_DIGITS}; got {digits}", param_hint="--digits")
     stated = Stated.of(ctx)
     profile = stated.profile
     delta, epsilon, found, asked = _answer(stated, profile)
@@ -43,12 +54,18 @@ def explain_command(ctx: click.Context, /, as_json: bool, **options: Any) -> Non
     figures = _rivals(profile, delta) if 0.0 < delta < 1.0 else []
     truth = float(found) if epsilon is None else epsilon
     notes = (*found.notes, *stated.notes(delta))
+    code = None
+    if verify:
+        for side, pair in zip(sides, directions, strict=True):
+            side["verified"] = _verified(pair, side["answer"], delta, epsilon, digits)
+        code = _code(sides)
     if as_json:
-        return print_json(
+        print_json(
             "explain", run=stated.record(), delta=delta, answer=bounds_record(found), condition=found.condition,
             directions=[{**side, "answer": bounds_record(side["answer"])} for side in sides],
             others=[{**figure._asdict(), "excess": _excess(figure, truth)} for figure in figures], notes=list(notes),
         )
+        return code
     print_lines(_head(asked, found, stated))
     click.echo()
     for side in sides:
@@ -56,7 +73,10 @@ def explain_command(ctx: click.Context, /, as_json: bool, **options: Any) -> Non
         click.echo()
     if figures:
         _print_rivals(figures, truth, delta)
-    return warn(notes)
+    if verify and not sides:
+        click.echo("verified  no: what is known is not a pair, so there is nothing to enclose")
+    warn(notes)
+    return code
 
 
 def _answer(stated: Stated, profile: PrivacyProfile) -> tuple[float, float | None, Bounds, str]:
@@ -101,6 +121,34 @@ def _side(stated: Stated, profile: PrivacyProfile, i: int, delta: float, epsilon
     return {"direction": names[i], "engine": engine, "reason": reason, "answer": answer}
 
 
+def _verified(pair: DominatingPair, answer: Bounds, delta: float, epsilon: float | None, digits: int) -> dict[str, Any]:
+    """The enclosure of one direction's answer in ball arithmetic, and whether it meets the bracket."""
+    ask, at = (certified_epsilon, delta) if epsilon is None else (certified_delta, epsilon)
+    try:
+        found: Enclosure = ask(pair, at, adjacency=Adjacency.AS_WRITTEN, digits=digits)
+    except (NumericalFailure, ValueError) as error:
+        return {"lower": None, "upper": None, "meets": None, "reason": str(error).partition(" here: ")[2] or str(error)}
+    lower, upper = float(answer.lower), float(answer.upper)
+    if not found.lower.is_finite() or not math.isfinite(upper):
+        meets = math.isinf(upper) and (not found.upper.is_finite() or lower <= found.upper)
+    else:
+        meets = Fraction(lower) <= Fraction(found.upper) and Fraction(found.lower) <= Fraction(upper)
+    return {"lower": str(found.lower), "upper": str(found.upper), "meets": meets, "reason": None}
+
+
+def _code(sides: list[dict[str, Any]]) -> int:
+    """0 if every direction's bracket is met, 1 if one is missed, 2 if one could not be enclosed."""
+    found = [side["verified"]["meets"] for side in sides]
+    return REFUTED if False in found else UNDECIDED if None in found or not found else 0
+
+
+def _verdict(verified: dict[str, Any]) -> str:
+    if verified["meets"] is None:
+        return f"no proof in ball arithmetic: {verified['reason']}"
+    verdict = "which meets the bracket" if verified["meets"] else "which MISSES the bracket: please report it"
+    return f"[{verified['lower']}, {verified['upper']}] by ball arithmetic, {verdict}"
+
+
 def _side_lines(side: dict[str, Any]) -> list[Line]:
     found: Bounds = side["answer"]
     return [
@@ -109,6 +157,7 @@ def _side_lines(side: dict[str, Any]) -> list[Line]:
         ("bracket", f"{bracket(found)}, {certainty(found)}"),
         *_condition(found),
         *([("answered by", method_text(found.method))] if found.method != side["engine"] else []),
+        *([("verified", _verdict(side["verified"]))] if "verified" in side else []),
     ]
 
 

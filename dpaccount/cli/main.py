@@ -1,4 +1,4 @@
-"""The console entry, and the exit codes: 0 fine, 64 wrong usage, 70 internal."""
+"""The console entry, and the exit codes: 0 fine or holds, 1 refuted, 2 undecided, 64 wrong usage, 70 internal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from dpaccount.cli.audit import audit_command
 from dpaccount.cli.calibrate import calibrate_command
 from dpaccount.cli.convert import convert_command
 from dpaccount.cli.curve import curve_command
@@ -17,7 +18,10 @@ from dpaccount.cli.delta import delta_command
 from dpaccount.cli.epsilon import epsilon_command
 from dpaccount.cli.errors import translated
 from dpaccount.cli.explain import explain_command
+from dpaccount.cli.noisy_gd import noisy_gd_command
+from dpaccount.cli.pnsgd import pnsgd_command
 from dpaccount.cli.statement import statement_command
+from dpaccount.cli.sweep import sweep_command
 from dpaccount.results import NumericalFailure
 from dpaccount.statement import version
 
@@ -36,7 +40,7 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (ValueError, TypeError, NumericalFailure) as error:
+        except (ValueError, TypeError, NumericalFailure, ImportError) as error:
             if not _is_ours(error):
                 raise
             raise click.ClickException(translated(error, ctx.invoked_subcommand or "")) from error
@@ -54,12 +58,14 @@ def cli() -> None:
     or its steps:         --noise-multiplier 1 --sampling-probability 0.01 --steps 1000
     or a file:            --run run.toml
 
-    Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error.
+    Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error; of audit
+    also 1 refuted, 2 undecided.
     """
 
 
 for _command in (
     epsilon_command, delta_command, calibrate_command, curve_command, convert_command, explain_command, statement_command,
+    sweep_command, audit_command, noisy_gd_command, pnsgd_command,
 ):
     cli.add_command(_command)
 

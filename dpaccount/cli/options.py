@@ -100,7 +100,7 @@ RUN: dict[str, _Decorator] = {
         help="Which data sets are neighbours.",
     ),
     "method": click.option(
-        "--method", type=click.Choice(METHODS), default="auto", show_default=True, help="Engine; lattice certifies."
+        "--method", type=click.Choice(METHODS), default="auto", show_default=True, help="Engine; lattice certifies, balls verifies."
     ),
     "after": click.option(
         "--after", type=click.Path(exists=True, dir_okay=False, path_type=Path), multiple=True, metavar="FILE",

@@ -67,6 +67,8 @@ def grid_figure(sides: Sequence[DominatingPair], delta: float, step: float = GRI
 
 def _grid_epsilon(side: DominatingPair, delta: float, step: float) -> float | None:
     """epsilon at delta by one untilted FFT in doubles; None if too many points are needed."""
+    if side.log_p_only == 0.0:
+        return math.inf  # no loss is finite
     low, high = _window(side)
     size = 2 ** math.ceil(math.log2(max((high - low) / step + 2, 2)))
     if size > MAX_POINTS:

@@ -75,23 +75,26 @@ def print_answers(given: str, points: Sequence[float], asked: str, answers: Sequ
 
 
 def print_found(
-    header: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[Bounds], facts: Sequence[Sequence[Line]]
+    header: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[Bounds | None], facts: Sequence[Sequence[Line]]
 ) -> None:
-    """A table of answers, with the facts of each row: those that differ are columns, those in common are lines below it."""
+    """A table of answers, with the facts of each row: those that differ are columns, those in common are lines below it.
+
+    A row without an answer has no facts.
+    """
     every = [
         [*lines, ("method", method_text(found.method)), ("digits", certainty(found))]
         for lines, found in zip(facts, answers, strict=True)
+        if found is not None
     ]
     common, columns = [], []
     for lines in zip(*every, strict=True):
         if len(set(lines)) == 1:
             common.append(lines[0])
         else:
-            columns.append(lines)
-    print_table(
-        (*header, *(column[0][0] for column in columns)),
-        [(*row, *(column[i][1] for column in columns)) for i, row in enumerate(rows)],
-    )
+            told = iter(lines)
+            columns.append([("", "-") if found is None else next(told) for found in answers])
+    names = [next(name for name, _ in column if name) for column in columns]
+    print_table((*header, *names), [(*row, *(column[i][1] for column in columns)) for i, row in enumerate(rows)])
     print_lines(common)
 
 

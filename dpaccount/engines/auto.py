@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import closed, lattice, line, recursion, smoothed
+from dpaccount.engines import circle, closed, lattice, line, recursion, smoothed
 from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.balls import face
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "smoothed", "recursion", "lattice")
-
+METHODS = ("auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls")
+MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
 
 
@@ -47,12 +48,18 @@ def select(pair: DominatingPair) -> Selection:
 
 @lru_cache(maxsize=64)
 def _selected(pair: DominatingPair) -> Selection:
-    if closed.supports(pair):
+    if closed.supports(pair) and not MANY < closed.combination_count(pair) < math.inf:
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if all(step.facts.max_loss == step.facts.min_loss for step, _ in pair.terms):
         return Selection("lattice", "the loss is constant")
+    if circle.common_lattice(pair) is not None:
+        return Selection("circle", "every loss lies on one lattice: contour over one period of the characteristic function")
+    if closed.supports(pair):
+        return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
-        return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
+        return Selection(
+            "smoothed", "the loss has atoms only, off any lattice, so the characteristic function never decays: a smooth kernel brackets"
+        )
     return Selection(
         "line",
         "the loss has a density: contour at the saddle point; where its characteristic function does not decay the smoothed "
@@ -74,6 +81,8 @@ def log_delta(
 
     With a `goal` brackets are refined no further than to exclude log delta = goal.
     """
+    if method == "balls":
+        return face.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
@@ -86,6 +95,11 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
+    if method == "circle":
+        try:
+            return circle.log_delta(pair, epsilon)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='circle'` cannot answer here: {error}. Use 'auto'.") from error
     if method == "smoothed":
         try:
             return smoothed.log_delta(pair, epsilon, goal)
@@ -106,6 +120,13 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch:
             return _bracket(pair, epsilon, goal)
+    if engine == "smoothed":
+        return _bracket(pair, epsilon, goal)
+    if engine == "circle":
+        with suppress(CannotVouch):
+            return circle.log_delta(pair, epsilon)
+        if closed.supports(pair):
+            return closed.log_delta(pair, epsilon)
     return lattice.log_delta(pair, epsilon, goal)
 
 
@@ -159,6 +180,6 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
 def _at_top(step: Step, gap: float) -> float:
     """An upper bound on log P[L >= max - gap]."""
     end = step.facts.max_loss
-    found = closed.above(step, end - 2 * gap - 16 * ULP * abs(end))[0]
+    found = step.above(end - 2 * gap - 16 * ULP * abs(end))[0]
     found = max(found, -700.0)  # some steps leave out what is thinner
     return min(found + 1e-13 * (1.0 + abs(found)), 0.0)

@@ -66,7 +66,7 @@ class Term:
 
     part: Part
     loss: Array
-    weight: Array
+    log_weight: Array
     log_mass: float
     error: float
     atoms: int
@@ -75,10 +75,16 @@ class Term:
 
     def __post_init__(self) -> None:
         self.count = self.part.times
+        self.weight = np.exp(self.log_weight)
         self.mean = float(self.weight @ self.loss)
         moved = self.loss - self.mean
         self.moments = np.stack([self.weight, self.weight * moved, self.weight * moved * moved])
         self.variance = float(self.moments[2].sum())
+
+    def tilted(self, c: float) -> Array:
+        """The masses under the tilt, normalised."""
+        found = self.weight * np.exp(c * self.loss - max(0.0, float((c * self.loss).max())))
+        return np.asarray(found / found.sum())
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of one such step."""
@@ -92,6 +98,29 @@ class Term:
         shift /= mass
         return math.log1p(total), self.mean + shift, max((self.variance + square) / mass - shift * shift, 0.0)
 
+    def log_mgf(self, c: float) -> float:
+        """K(c) - K(0) of one such step, summed as `log_mgf_error` expects."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = float((self.weight * np.expm1(c * self.loss)).sum())
+        if not -1.0 < moved < 1e280:
+            raise Overflow("the tilt leaves no mass, or overflows")
+        return math.log1p(moved)
+
+    def log_mgf_error(self, c: float) -> float:
+        """Absolute error of `log_mgf` beside that of the nodes: a bound where they are proved, else an estimate."""
+        with np.errstate(over="ignore"):
+            growth = np.expm1(c * self.loss)
+        if not growth.max() < 1e280:
+            raise Overflow("the tilt overflows")
+        if self.rounding is None:
+            return (16 * ULP + self.error) * min(float(self.weight @ np.abs(growth)), 4.0)
+        off, part = self.rounding
+        mass = 1.0 + float(self.weight @ growth)
+        common = float(self.weight @ part)  # the masses are divided by their own sum
+        moved = float(self.weight @ ((part + common + 2 * SUM + 8 * ULP) * np.abs(growth)))
+        moved += abs(c) * float(self.weight @ ((off + ULP * np.abs(self.loss)) * (1.0 + growth)))
+        return moved / mass + 4 * ULP * abs(math.log(mass))
+
     @cached_property
     def rounding(self) -> tuple[Array, Array] | None:
         """What the losses may be off by absolutely and the masses relatively; None if the nodes are not proved."""
@@ -104,6 +133,37 @@ class Term:
         largest = max(0.0, float((c * self.loss).max()))
         relative = part + abs(c) * (off + ULP * np.abs(self.loss)) + 2 * SUM + (10 + largest) * ULP
         return math.sqrt(float(tilted @ (relative * relative))), float(tilted @ (off + 2 * ULP * np.abs(self.loss)))
+
+
+class JumpTerm(Term):
+    """A part far from 0, of few steps: sums are scaled by their largest summand, so that no tilt overflows."""
+
+    def _scaled(self, c: float) -> tuple[Array, float]:
+        power = self.log_weight + c * self.loss
+        top = float(power.max())
+        return np.exp(power - top), top
+
+    def tilted(self, c: float) -> Array:
+        found, _ = self._scaled(c)
+        return np.asarray(found / found.sum())
+
+    def cumulants(self, c: float) -> tuple[float, float, float]:
+        moved, top = self._scaled(c)
+        mass = float(moved.sum())
+        mean = float(moved @ self.loss) / mass
+        return top + math.log(mass), mean, float(moved @ (self.loss - mean) ** 2) / mass
+
+    def log_mgf(self, c: float) -> float:
+        moved, top = self._scaled(c)
+        return top + math.log(float(moved.sum()))
+
+    def log_mgf_error(self, c: float) -> float:
+        moved, top = self._scaled(c)
+        if self.rounding is None:
+            return 16 * ULP * (4.0 + abs(top)) + self.error
+        off, part = self.rounding
+        relative = part + float(self.weight @ part) + abs(c) * (off + ULP * np.abs(self.loss))
+        return float(moved @ relative) / float(moved.sum()) + 2 * SUM + (12 + 2 * abs(top)) * ULP
 
 
 def _mass_below(step: Step, cut: float) -> tuple[float, float]:
@@ -144,9 +204,10 @@ class Axis:
                 raise CannotVouch("no mass below the cut")
             mass, error = _log_mass(part, nodes)
             self.mass_error += part.times * error
-            weight = np.exp(nodes.log_p - log_total(nodes.log_p))
+            log_weight = nodes.log_p - log_total(nodes.log_p)
+            kind = Term if part.lower == -np.inf else JumpTerm
             self.terms.append(
-                Term(part, nodes.loss, weight, mass, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
+                kind(part, nodes.loss, log_weight, mass, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
             )
         self.mass_error += sum(m.mass_error for m in self.many)
         self.log_mass = sum(t.count * t.log_mass for t in self.terms) + sum(m.log_mass for m in self.many)
@@ -167,33 +228,13 @@ class Axis:
 
     def log_mgf(self, c: float) -> float:
         """K(c) - K(0), summed as `rounding` expects."""
-        total = 0.0
-        for t in self.terms:
-            with np.errstate(over="ignore", invalid="ignore"):
-                moved = float((t.weight * np.expm1(c * t.loss)).sum())
-            if not -1.0 < moved < 1e280:
-                raise CannotVouch("the tilt leaves no mass, or overflows")
-            total += t.count * math.log1p(moved)
-        return total + sum(m.log_mgf(c) for m in self.many)
+        return sum(t.count * t.log_mgf(c) for t in self.terms) + sum(m.log_mgf(c) for m in self.many)
 
     def rounding(self, c: float) -> float:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
         total = 0.0
         for t in self.terms:
-            with np.errstate(over="ignore"):
-                growth = np.expm1(c * t.loss)
-            if not growth.max() < 1e280:
-                raise Overflow("the tilt overflows")
-            if t.rounding is None:
-                total += t.count * (16 * ULP + t.error) * min(float(t.weight @ np.abs(growth)), 4.0)
-                continue
-            off, part = t.rounding
-            mass = 1.0 + float(t.weight @ growth)
-            common = float(t.weight @ part)  # the masses are divided by their own sum
-            moved = float(t.weight @ ((part + common + 2 * SUM + 8 * ULP) * np.abs(growth))) + abs(c) * float(
-                t.weight @ ((off + ULP * np.abs(t.loss)) * (1.0 + growth))
-            )
-            total += t.count * (moved / mass + 4 * self.node_error(t, c) + 4 * ULP * abs(math.log(mass)))
+            total += t.count * (t.log_mgf_error(c) + (4 * self.node_error(t, c) if t.rounding is not None else 0.0))
         return 1.1 * (total + sum(m.rounding(c) for m in self.many))
 
     def node_error(self, t: Term, c: float) -> float:
@@ -201,11 +242,7 @@ class Axis:
         if not t.ends_only or c in (self.low, self.high):
             return t.error
         share = (c - self.low) / (self.high - self.low)
-        with np.errstate(over="ignore"):
-            masses = [1.0 + float(t.weight @ np.expm1(x * t.loss)) for x in (c, self.low, self.high)]
-        if not max(masses) < 1e280:
-            raise Overflow("the tilt overflows")
-        here, low, high = (math.log(max(mass, 1e-300)) for mass in masses)
+        here, low, high = (t.cumulants(x)[0] for x in (c, self.low, self.high))
         return t.error * math.exp(min(max((1.0 - share) * low + share * high - here, 0.0), 600.0))
 
 

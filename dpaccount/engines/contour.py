@@ -18,14 +18,18 @@ import numpy.typing as npt
 
 from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, Parts, below, saddle
+from dpaccount.engines.axis import SUM, ULP, Axis, CannotVouch, Hint, Parts, below, saddle
 from dpaccount.engines.decay import proved_reach
 from dpaccount.engines.jump import Jump, Margin, split
+from dpaccount.engines.rows import BLOCK, block_products
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 MAX_LINE = 6000
+QUICK = 200_000  # counts up to which sums by matrix products are accurate enough
+ROOM = 0.01  # of epsilon: how far above it a cut still serves, so that a root finder need not make another
+ENOUGH = 1e-18  # nodes as good as this need not be made anew
 
 
 class Reading(NamedTuple):
@@ -52,12 +56,13 @@ class Readings(NamedTuple):
 class Contour:
     """One vertical line through the saddle point of some parts at `epsilon` >= 0; answers there, and nearby by reweighting.
 
-    The jump that was split off before the parts were made is added to what the line gives. With `sure`, what cannot be proved
-    is not estimated either.
+    The jump that was split off before the parts were made is added to what the line gives. Where facts are stated but prove
+    nothing, nothing is estimated.
     """
 
-    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, sure: bool = False) -> None:
-        self.epsilon, self.jump, self.hint, self.sure, self.proved, self.spread = epsilon, jump, hint, sure, False, 0.0
+    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, aim: float = AIM) -> None:
+        self.aim, self.room = aim, 0.0
+        self.epsilon, self.jump, self.hint, self.proved, self.spread = epsilon, jump, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
         try:
             self._build(parts)
@@ -65,10 +70,13 @@ class Contour:
             raise CannotVouch(str(error)) from error
 
     @classmethod
-    def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> Contour:
+    def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, aim: float = AIM) -> Contour:
         """The contour of what is left of a pair when its big jump is split off."""
-        jump = split(pair, epsilon, margin)
-        return cls(below(pair, jump.cut), epsilon, jump, hint)
+        room = ROOM * epsilon
+        jump = split(pair, epsilon + room, margin)
+        found = cls(below(pair, jump.cut), epsilon, jump, hint, aim=aim)
+        found.room = room
+        return found
 
     def _build(self, parts: Parts) -> None:
         eps, cut = self.epsilon, self.jump.cut
@@ -85,19 +93,20 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: _Alias | None = _Alias(axis, c, eps, rough, middle, spread)
+        self.alias: _Alias | None = _Alias(axis, c, eps, rough - self.aim, middle, spread)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
         if self.jump.margin.bounded and axis.proved:
-            found = proved_reach(axis, c, spread, log_scale - rough + AIM)
+            found = proved_reach(axis, c, spread, log_scale - rough + self.aim)
             if found is not None and found[0] < MAX_LINE * step:
                 count = math.ceil(found[0] / step)
-                enough = count * step <= axis.rate and not axis.ends_only
+                fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)
+                enough = count * step <= axis.rate and fine
                 finer = axis if enough else Axis(parts, min(c, 0.0), max(c, 0.0), 1.01 * count * step)
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
         if not self.proved:
-            if self.sure:
+            if axis.proved and self.jump.margin.bounded:
                 raise CannotVouch("the characteristic function falls too slowly for a bound")
             axis, reach = _reach(axis, c, spread)
             count = math.ceil(reach / step) + 1
@@ -110,9 +119,10 @@ class Contour:
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_scale = axis.log_mass + k - c * eps
         self.log_phi, self.size, self.log_mass, self.mass_error = log_phi, size, axis.log_mass, axis.mass_error
+        self.k, self.k_error, self.phase_error, self.tail = k, axis.rounding(c), slip, tail
         self.hint = Hint(c, spread, axis.rate)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
-        line = axis.rounding(c) + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
+        line = self.k_error + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         if cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
             line += 4 * self.jump.error * math.exp(self.jump.log_p)
         line += axis.mass_error
@@ -121,9 +131,9 @@ class Contour:
         self.slip = ends + float(grown.sum()) + (line + count * ULP) * float(size.sum()) + 4 * ULP * float(size @ np.abs(log_phi))
 
     def reaches(self, epsilon: float) -> bool:
-        """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and never above a cut."""
+        """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and not above what the cut leaves."""
         shift = epsilon - self.epsilon
-        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= 0.0 or self.jump.cut == np.inf)
+        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
 
     def _mass_only(self, axis: Axis) -> None:
         self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
@@ -181,12 +191,8 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     log_phi = np.zeros(s.shape, dtype=complex)
     slip = np.zeros(s.shape)
     for t in axis.terms:
-        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-        tilted = tilted / tilted.sum()
-        tan = np.tan(np.multiply.outer(s / 2, t.loss))  # sin^2 and sin cos from one fast function
-        shrink = tan / (1.0 + tan * tan)
-        shrink *= tilted
-        real, imag = -2 * (shrink * tan).sum(axis=-1), 2 * shrink.sum(axis=-1)  # not by BLAS: see SUM
+        tilted = t.tilted(c)
+        real, imag, sums = turned(t.loss, tilted, s, t.count <= QUICK)
         # numpy's complex log1p loses the relative accuracy of the modulus
         change = 2 * real + real * real + imag * imag
         with np.errstate(divide="ignore"):
@@ -198,7 +204,7 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
             slip += t.count * (8 * ULP + t.error) * wave
             continue
         part, off = t.phase_errors(tilted, c)
-        error = part * wave + s * off + 2 * axis.node_error(t, c)
+        error = part * wave + s * off + 2 * axis.node_error(t, c) + sums
         size = np.exp(np.maximum(log_size, -800.0))
         # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
         ratio = error / np.maximum(size, 1e-300)
@@ -210,12 +216,41 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     return log_phi, slip
 
 
+def turned(loss: Array, weight: Array, s: Array, quick: bool) -> tuple[Array, Array, Array]:
+    """Re and Im of sum p (e^{isL} - 1) at equidistant s from 0, and what sums that are not numpy's own add to the error.
+
+    With X = e^{isL} - 1, `quick` uses X_{a+b} = X_a X_b + X_a + X_b for a coarse and a fine grid of s: a matrix product
+    over their nodes, whose errors are relative to sum p |X_a| |X_b| <= 2 min(w_a, w_b), sum p |X_a| <= w_a, w^2 = sum p |X|^2.
+    """
+    if not quick or s.size < 12:
+        real, imag = _turned(loss, s)
+        return (real * weight).sum(axis=-1), (imag * weight).sum(axis=-1), np.zeros(s.size)  # not by BLAS: see SUM
+    fine = math.isqrt(s.size - 1) + 1
+    coarse = -(-s.size // fine)
+    real, imag = _turned(loss, np.concatenate([s[:fine], s[1] * fine * np.arange(coarse)]))
+    first, second = np.concatenate([real[:fine], imag[:fine]]), weight * np.concatenate([real[fine:], imag[fine:]])
+    product = block_products(second, first)
+    sum_real, sum_imag = (real * weight).sum(axis=-1), (imag * weight).sum(axis=-1)
+    re = product[:coarse, :fine] - product[coarse:, fine:] + sum_real[fine:, None] + sum_real[:fine]
+    im = product[:coarse, fine:] + product[coarse:, :fine] + sum_imag[fine:, None] + sum_imag[:fine]
+    wave = np.sqrt(-2 * np.minimum(sum_real, 0.0))
+    sums = 2.4e-16 * (BLOCK + loss.size // BLOCK + 8) * 2 * np.minimum(wave[fine:, None], wave[:fine])
+    sums = sums + (2 * SUM + 8 * ULP) * (wave[fine:, None] + wave[:fine])
+    return re.ravel()[: s.size], im.ravel()[: s.size], sums.ravel()[: s.size]
+
+
+def _turned(loss: Array, s: Array) -> tuple[Array, Array]:
+    """Re and Im of e^{isL} - 1: sin^2 and sin cos from one fast function."""
+    tan = np.tan(np.multiply.outer(s / 2, loss))
+    shrink = 2.0 * tan / (1.0 + tan * tan)
+    return -shrink * tan, shrink
+
+
 def _log_modulus(axis: Axis, c: float, s: Array) -> Array:
     """log |phi|, with the atoms of the loss taken as if all in phase: they return again and again, densities do not."""
     total = np.zeros(s.shape)
     for t in axis.terms:
-        tilted = t.weight * np.exp(c * t.loss - max(0.0, float((c * t.loss).max())))
-        tilted = tilted / tilted.sum()
+        tilted = t.tilted(c)
         smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
         with np.errstate(divide="ignore"):
             total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
@@ -244,10 +279,9 @@ _PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])
 
 
 class _Alias:
-    """The period 2 pi/h that keeps aliasing below e^-AIM of the answer, and a bound on it at any epsilon."""
+    """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon."""
 
-    def __init__(self, axis: Axis, c: float, epsilon: float, rough: float, middle: bool, spread: float) -> None:
-        goal = rough - AIM
+    def __init__(self, axis: Axis, c: float, epsilon: float, goal: float, middle: bool, spread: float) -> None:
         self.c, self.middle, self.log_mass = c, middle, axis.log_mass
         if middle:
             self.period = max(-goal / abs(c), (epsilon - goal) / (1 + c), 8.0 * spread)
@@ -267,7 +301,8 @@ class _Alias:
         d = self.tilt
         if axis.ends_only:
             axis = Axis(axis.parts, 0.0, d, 0.0)
-        self.log_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
+        self.k_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d)
+        self.log_far = self.k_far + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
 
     def log_bound(self, epsilon: Array) -> Array:

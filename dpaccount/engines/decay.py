@@ -6,6 +6,10 @@ the loss with the least g on each, sorted so that g_1 >= g_2 >= ..., with cumula
 
     |phi(u)| <= 1 - sum over k of (g_k - g_{k+1}) l_k (1 - env(s l_k/2)),
     env(t) = sup over t' >= t of |sin t'/t'| <= max(sin t/t for t < pi, min(0.21724, 1/t)).
+
+Atoms have no density: they are taken as if all in phase, which the bound above does by itself. For a loss of range R,
+however, |phi| falls up to s = pi/R, since |phi|^2 is 1 - 2 E sin^2(u (L - L')/2) over two copies of the loss: what
+holds from there on is the larger of |phi(s)| and the layers' bound at pi/R.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from dpaccount._quadrature import Density
 from dpaccount._strip import Strip
 
 if TYPE_CHECKING:
-    from dpaccount.engines.axis import Axis
+    from dpaccount.engines.axis import Axis, Term
 
 Array = npt.NDArray[np.float64]
 CELLS = 96
@@ -37,18 +41,44 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
     total = -np.log(np.pi * s)
     for t in axis.terms:
         density = t.part.step.density()
-        if density is None or t.part.lower > -np.inf:
-            continue  # atoms do not decay, and jumps are few: their modulus is at most 1
-        if density.strip is None or t.atoms:
+        if density is not None and not density.provable:
             return None
-        log_mgf = float(np.log1p(t.weight @ np.expm1(c * t.loss))) + t.log_mass
-        total += t.count * Decay(density, density.strip, c, log_mgf, t.part.upper).log_bound(s)
+        if t.part.lower == -np.inf:  # jumps are few: their modulus is at most 1
+            total = total + t.count * _log_from(t, density, c, s, axis)
     for m in axis.many:
-        total += m.log_decay(c, s)
+        total = total + m.log_decay(c, s)
     enough = np.flatnonzero(total <= -needed)
     if not enough.size:
         return None
     return float(s[enough[0]]), float(np.exp(total[enough[0]]))
+
+
+def _log_from(t: Term, density: Density | None, c: float, s: Array, axis: Axis) -> Array:
+    """log of a bound on |phi(u)| of one step for all u >= s, at every s."""
+    low, high = t.part.step.facts.min_loss, min(t.part.step.facts.max_loss, t.part.upper)
+    bounded = np.pi / (1.0001 * (high - low)) if low < high else np.inf
+    at = np.maximum(s, bounded) if bounded < np.inf else s
+    if density is None or not density.provable:  # atoms do not decay: their modulus is at most 1
+        later = np.zeros(s.shape)
+    else:
+        log_mgf = t.log_mgf(c) + t.log_mass
+        later = Decay(density, c, log_mgf, t.part.upper).log_bound(at)
+    near = (s < bounded) & (s <= axis.rate) if np.isfinite(low) and np.isfinite(high) else np.zeros(s.shape, dtype=bool)
+    if near.any():
+        later[near] = np.maximum(later[near], log_modulus(axis, t, c, s[near]))
+    later[(s < bounded) & ~near & np.isfinite(low) & np.isfinite(high)] = 0.0
+    return later
+
+
+def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:
+    """log of |phi| of one step at every s <= axis.rate, with its error on top, and 0 where that is all."""
+    tilted = t.tilted(c)
+    half = np.sin(np.multiply.outer(s / 2, t.loss))
+    real, imag = -2 * (half * half) @ tilted, np.sin(np.multiply.outer(s, t.loss)) @ tilted
+    part, off = t.phase_errors(tilted, c)
+    error = part * np.sqrt(-2 * real) + s * off + 2 * axis.node_error(t, c)
+    lost = -(2 * real + real * real + imag * imag) * (1.0 - SAFE) - 4 * error
+    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, 1.0 - 1e-15)))
 
 
 _REACHES = np.geomspace(5.0, 600.0, 36)
@@ -57,14 +87,22 @@ _REACHES = np.geomspace(5.0, 600.0, 36)
 class Decay:
     """log of sup over u >= s of |phi(u)| for one step under one tilt, below an optional cut."""
 
-    def __init__(self, density: Density, strip: Strip, tilt: float, log_mgf: float, upper: float) -> None:
-        self._gauss = strip.gaussian_loss if upper == np.inf else None
+    def __init__(self, density: Density, tilt: float, log_mgf: float, upper: float) -> None:
+        self._gauss = density.strip.gaussian_loss if upper == np.inf and density.strip is not None else None
         self._layers: list[tuple[Array, Array]] = []
         if self._gauss is not None:
             return
+        for piece in density.pieces or (density,):
+            assert piece.strip is not None
+            self._add_piece(piece, piece.strip, tilt, log_mgf, upper)
+
+    def _add_piece(self, density: Density, strip: Strip, tilt: float, log_mgf: float, upper: float) -> None:
         low, high = density.window(tilt, tilt)
+        low, high = max(low, density.support[0]), min(high, density.support[1])
         if upper < np.inf:
             high = min(high, density.inverse(upper) - 1e-9 * density.scale)
+        if not low < high:
+            return
         cuts = [x for x in strip.antimodes(tilt) if low < x < high]
         ends = [low, *cuts, high]
         for start, end in itertools.pairwise(ends):

@@ -32,7 +32,7 @@ VOUCH = 1e-3  # a wider bracket is not an answer
 MOST_JUMPS = 24
 MOST_LINES = 60
 NEGLIGIBLE = 30.0  # what lies below e^-NEGLIGIBLE of the answer is bounded, not computed
-LARGEST = 600.0  # of tilt times loss
+LARGEST = 600.0  # of tilt times loss, in a body
 TRIES = 6
 
 
@@ -52,7 +52,7 @@ class Level:
 
     def __init__(self, pair: DominatingPair, epsilon: float, level: float, cut: float, high: float) -> None:
         self.pair, self.epsilon, self.level, self.cut, self.high = pair, epsilon, level, cut, high
-        self.jump_high = min(high, LARGEST / cut)
+        self.jump_high = min(high, 50.0 * LARGEST / cut)
         body, self.kinds = [], []
         for i, (step, count) in enumerate(pair.terms):
             splits = _splits(step)
@@ -335,7 +335,7 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
             if lines > MOST_LINES:
                 raise CannotVouch("too many ways to jump")
             hint = Hint(one.tilt, one.spread, RATE / one.spread)
-            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint, sure)
+            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint)
             total.add(line, epsilon, log_ways)
             proved = proved and line.proved
             condition = max(condition, total.parts[-1] + math.log(line.at(epsilon).condition))

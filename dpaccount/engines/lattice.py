@@ -18,6 +18,7 @@ from dpaccount._log import log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
 from dpaccount.engines.axis import Axis, CannotVouch, below, saddle
+from dpaccount.engines.circle import common_lattice
 from dpaccount.engines.jump import Jump, Margin, at_ends, log_rate, log_some, margin, split
 from dpaccount.engines.line import reflected
 from dpaccount.engines.many import FEW, families, rounded
@@ -61,7 +62,7 @@ def log_delta(
     if high < goal or low > goal:
         return LogDelta(low, high, high, True, "lattice", np.inf)
     jump = _jump(pair, epsilon)
-    exact = _common_lattice(pair)
+    exact = common_lattice(pair)
     spread, h = (1.0, exact) if exact else _plan(pair, epsilon, jump)
     if not exact:
         h = _aligned(pair, h)
@@ -201,20 +202,6 @@ def _tighter(a: LogDelta, b: LogDelta) -> LogDelta:
     if low > up:  # cannot happen if both are brackets; never answer with either
         return b._replace(lower=min(a.lower, b.lower), upper=max(a.upper, b.upper), certified=False)
     return b._replace(lower=low, upper=up, estimate=min(max(b.estimate, low), up))
-
-
-def _common_lattice(pair: DominatingPair) -> float | None:
-    """The coarsest step that all lattice losses share if every step has one, else None."""
-    steps = [step.facts.lattice for step, _ in pair.terms]
-    if any(s is None for s in steps):
-        return None
-    widths = [s[1] for s in steps if s is not None]
-    base = min(widths)
-    for divisor in range(1, 33):
-        ratios = [w * divisor / base for w in widths]
-        if all(abs(r - round(r)) <= 1e-12 * r for r in ratios):
-            return base / divisor
-    return None
 
 
 def _aligned(pair: DominatingPair, h: float) -> float:

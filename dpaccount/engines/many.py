@@ -51,7 +51,7 @@ class Family(NamedTuple):
     probability: float
     swapped: bool
     tau: Array
-    count: Array
+    counts: Array
 
     def step(self, tau: float) -> Step:
         """One of them."""
@@ -129,7 +129,7 @@ def rounded(pair: DominatingPair, bins: int) -> tuple[DominatingPair, Dominating
         place = np.searchsorted(edges, family.tau) - 1
         for k in np.unique(place):
             inside = place == k
-            count, tau = int(family.count[inside].sum()), family.tau[inside]
+            count, tau = int(family.counts[inside].sum()), family.tau[inside]
             weaker.append((family.step(float(tau[0]) * (1 - 1e-15)), count))
             stronger.append((family.step(float(tau[-1]) * (1 + 1e-15)), count))
     return compose(weaker), compose(stronger)
@@ -143,7 +143,7 @@ class _Panels:
         start, tau = 0, family.tau
         while start < tau.size:
             end = int(np.searchsorted(tau, tau[start] * ratio, side="right"))
-            self._parts.append((tau[start:end], family.count[start:end]))
+            self._parts.append((tau[start:end], family.counts[start:end]))
             start = end
         wide = [(own, count) for own, count in self._parts if own.size > POINTS]
         ends = np.array([(own[0] * (1 - 1e-12), own[-1] * (1 + 1e-12)) for own, _ in wide]).reshape(-1, 2)
@@ -278,8 +278,8 @@ class Many:
         thin = np.where(above > -0.7, below, log1m_exp(np.minimum(above, -1e-300)))
         part = np.where(above > -0.7, log_error(below, error), log_error(above, error) * np.exp(np.minimum(above - thin, 700.0)))
         free = above == -np.inf
-        self.log_mass = float((family.count * np.where(free, 0.0, thin)).sum())
-        self.mass_error = float((family.count * np.where(free, 0.0, part + ULP * np.abs(thin))).sum())
+        self.log_mass = float((family.counts * np.where(free, 0.0, thin)).sum())
+        self.mass_error = float((family.counts * np.where(free, 0.0, part + ULP * np.abs(thin))).sum())
 
     def rows(self, ratio: float) -> list[Rows]:
         """The rows of the panels of a ratio (1: every t has its own)."""
@@ -373,12 +373,12 @@ class Many:
             density = family.step(float(ends[0])).density()
             assert density is not None
             assert density.strip is not None
-            log_beta = Decay(density, density.strip, c, float(log_m[0]), self.kind.cut).log_bound(s)
-            total += float(family.count[inside].sum()) * np.log1p(math.exp(min(float(share), 0.0)) * (1 - 1e-6) * np.expm1(log_beta))
+            log_beta = Decay(density, c, float(log_m[0]), self.kind.cut).log_bound(s)
+            total += float(family.counts[inside].sum()) * np.log1p(math.exp(min(float(share), 0.0)) * (1 - 1e-6) * np.expm1(log_beta))
         return total
 
     def _log_mass(self, tau: Array) -> Array:
-        return self.family._replace(tau=tau, count=np.ones(tau.size)).log_tails(self.kind.cut)[1]
+        return self.family._replace(tau=tau, counts=np.ones(tau.size)).log_tails(self.kind.cut)[1]
 
 
 class _Key:
@@ -388,7 +388,7 @@ class _Key:
         self.of = of
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.of.tau is self.of.tau and other.of.count is self.of.count
+        return isinstance(other, _Key) and other.of.tau is self.of.tau and other.of.counts is self.of.counts
 
     def __hash__(self) -> int:
         return id(self.of.tau)

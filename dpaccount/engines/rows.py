@@ -23,7 +23,7 @@ from dpaccount._strip import GOAL
 Array = npt.NDArray[np.float64]
 MOST = 24_000  # nodes
 TABLE = 400_000  # entries of a table over points of the line and nodes
-BLOCK = 40
+BLOCK = 24
 _HEIGHTS = np.pi * np.array([0.03, 0.06, 0.12, 0.2, 0.3, 0.42, 0.56, 0.74, 0.88, 0.97])
 _RHO = np.array([1.6, 2.0, 2.5, 3.2, 4.0, 5.5])
 
@@ -130,7 +130,7 @@ class Rows:
             if count * ORDER > MOST:
                 break
             half = (last - first) / (2 * count)
-            middle = first + half * (2 * np.arange(count) + 1)
+            middle = np.asarray(first + half * (2 * np.arange(count) + 1), dtype=np.float64)
             node = (middle[:, None] + half * nodes).ravel()
             log_w = np.tile(np.log(half * weights), count)
             error = max(self._panel_error(node, log_w, middle, half, power, rate) for power in powers)
@@ -182,7 +182,7 @@ class Rows:
         power = c * self.loss
         if not power.max() < 600.0:
             raise TooManyNodes("the tilt overflows")
-        return np.asarray(np.log1p(_products(np.expm1(power)[None, :], self.weight)[0]))
+        return np.asarray(np.log1p(block_products(np.expm1(power)[None, :], self.weight)[0]))
 
     def cumulants(self, c: float) -> tuple[Array, Array, Array]:
         """K(c) - K(0), K'(c) and K''(c) of every t."""
@@ -215,10 +215,10 @@ class Rows:
         """log |phi| and arg phi at every s (rows) and t (columns), and a bound on the error of the logarithm; see `contour`."""
         tilted = self.tilted(c)
         real, imag = np.empty((s.size, self.tau.size)), np.empty((s.size, self.tau.size))
-        for part in np.array_split(np.arange(s.size), -(-s.size * self.loss.size // TABLE)):
-            tan = np.tan(np.multiply.outer(s[part] / 2, self.loss))
+        for block in np.array_split(np.arange(s.size), -(-s.size * self.loss.size // TABLE)):
+            tan = np.tan(np.multiply.outer(s[block] / 2, self.loss))
             shrink = tan / (1.0 + tan * tan)
-            real[part], imag[part] = -2 * _products(shrink * tan, tilted), 2 * _products(shrink, tilted)
+            real[block], imag[block] = -2 * block_products(shrink * tan, tilted), 2 * block_products(shrink, tilted)
         change = 2 * real + real * real + imag * imag
         with np.errstate(divide="ignore"):
             size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
@@ -242,11 +242,11 @@ class Rows:
 
     @property
     def _sums(self) -> float:
-        """Relative error of a sum over the nodes, of `_products` or of a whole matrix product."""
+        """Relative error of a sum over the nodes, of `block_products` or of a whole matrix product."""
         return 1.2e-16 * (BLOCK + self.loss.size // BLOCK + 4)
 
 
-def _products(values: Array, weight: Array) -> Array:
+def block_products(values: Array, weight: Array) -> Array:
     """values @ weight.T with sums over short blocks first, since BLAS may add in any order."""
     n = values.shape[1]
     cut = n - n % BLOCK

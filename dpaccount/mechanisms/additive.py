@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from dpaccount._log import ULP, log_diff
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip, log
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
-from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, quadrature_log_mgf, tail_log_delta
+from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, plain_slip, quadrature_log_mgf, tail_log_delta
 
 Array = npt.NDArray[np.float64]
 CUT = 800.0  # support points of integer noise with probability below e^-CUT are left out
@@ -243,9 +244,28 @@ class AdditiveMixture(Step):
             for s in sorted({*own, *other}):
                 tail = np.exp(self.base.noise_log_tails(x - s)[side])
                 total = total + (own.get(s, 0.0) - other.get(s, 0.0)) * (tail - base)
-                total = total - np.expm1(epsilon) * other.get(s, 0.0) * tail
+                total = total - np.expm1(np.clip(epsilon, -1.0, 1.0)) * other.get(s, 0.0) * tail
             near = np.log(np.maximum(total, 0.0))
         return np.where((np.abs(epsilon) < 0.5) & (base > 1e-280), near, far)[()]
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        return self._difference_slip(self, epsilon, value)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        return self._difference_slip(self.reversed(), epsilon, value)
+
+    def _difference_slip(self, step: Step, epsilon: float, value: float) -> Slip:
+        """A difference of tails at a rounded loss; where the table of losses ends at 45 noise scales, what lies beyond."""
+        if self.base.noise_kind == "lattice":
+            return plain_slip(step, epsilon)
+        shift = float(step.loss_error(np.array([epsilon]))[0]) + ULP * abs(epsilon)
+        tails = step.tails(np.array([epsilon, epsilon - 2 * shift]))
+        moved = epsilon + float(tails.q_above[1]) + log(shift)
+        if value == -np.inf:
+            beyond = float(self.base.noise_log_tails(np.array(45.0 * self.base.noise_scale))[0])
+            return Slip(0.0, float(np.logaddexp(moved, beyond)))
+        log_p = float(tails.p_above[0])
+        return Slip(2 * (tails.error + 8 * ULP * abs(log_p)) * math.exp(min(log_p - value, 600.0)), moved)
 
     def step_log_mgf(self, z: Any) -> Any:
         return quadrature_log_mgf(self, z)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, cmp_to_key
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import ULP
+from dpaccount._log import LOG_2, ULP
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.atomic import AtomicStep
 from dpaccount.mechanisms.finite import lattice_of
@@ -78,47 +80,52 @@ class CurvePair(AtomicStep):
             _check.refuse(owner, "epsilon", "a sequence of numbers", epsilon, kind=TypeError)
         return CurvePair(tuple(grid.tolist()), tuple(float(delta(float(e))) for e in grid), symmetric)
 
-    def _hull(self) -> tuple[Array, Array, float]:
-        """Losses, log Q-masses of the kinks, and the final delta; the curve through (0, 1) and the table."""
-        e, d = np.asarray(self.epsilon), np.asarray(self.delta)
-        d = np.maximum(d, -np.expm1(np.minimum(e, 0.0)))
+    @cached_property
+    def _hull(self) -> tuple[Array, Array, tuple[float, float]]:
+        """Losses and log Q-masses of the hull through (0, 1) and the table, and log P{q = 0} and log Q{p = 0}.
+
+        Exact in the doubles e^epsilon and delta, so that masses, differences of slopes, keep every digit; a rounded
+        gamma moves the curve, and no more than that, along gamma by an ulp. A point (gamma, delta) = (x, y)/w is (x, y, w);
+        E_{1/gamma} = 1 - 1/gamma + E_gamma/gamma is then (w, x - w + y, x).
+        """
+        points: list[Point] = [_point(math.exp(e), d) for e, d in zip(self.epsilon, self.delta, strict=True)]
         if self.symmetric:
-            mirrored = -np.expm1(-e) + np.exp(-e) * d
-            e, d = np.concatenate([e, -e]), np.minimum(np.concatenate([d, mirrored]), 1.0)
-            e, where = np.unique(e, return_inverse=True)
-            least = np.full(e.shape, np.inf)
-            np.minimum.at(least, where, d)
-            d = np.maximum(least, np.maximum(0.0, -np.expm1(np.minimum(e, 0.0))))
-        d = np.minimum.accumulate(d)
-        gamma = np.concatenate([[0.0], np.exp(e)])
-        value = np.concatenate([[1.0], d])
-        keep: list[int] = []
-        for i in range(gamma.size):
-            while len(keep) > 1 and (value[keep[-1]] - value[keep[-2]]) * (gamma[i] - gamma[keep[-2]]) >= (
-                value[i] - value[keep[-2]]
-            ) * (gamma[keep[-1]] - gamma[keep[-2]]):
+            points += [(w, min(x - w + y, x), x) for x, y, w in points]
+        points.sort(key=cmp_to_key(_order))
+        keep: list[Point] = [(0, 1, 1)]
+        least: tuple[int, int] = (1, 1)
+        for (x, w), group in itertools.groupby(points, lambda point: _reduced(point[0], point[2])):
+            for _, y, own in group:
+                above = max(y * w, (w - x) * own, 0), own * w  # not below 1 - gamma
+                least = above if above[0] * least[1] < least[0] * above[1] else least
+            point = x * least[1], least[0] * w, w * least[1]
+            while len(keep) > 1 and _turn(keep[-2], keep[-1], point) <= 0:
                 keep.pop()
-            keep.append(i)
-        g, v = gamma[keep], value[keep]
-        slope = np.concatenate([np.diff(v) / np.diff(g), [0.0]])
-        return np.log(g[1:]), np.maximum(np.diff(slope), 0.0), float(v[-1])
+            keep.append(point)
+        slopes = [(b[1] * a[2] - a[1] * b[2], b[0] * a[2] - a[0] * b[2]) for a, b in itertools.pairwise(keep)] + [(0, 1)]
+        kinks = [(p, b[0] * a[1] - a[0] * b[1], a[1] * b[1]) for p, (a, b) in zip(keep[1:], itertools.pairwise(slopes), strict=True)]
+        kinks = [kink for kink in kinks if kink[1] > 0]
+        loss = np.array([_log(p[0], p[2]) for p, _, _ in kinks])
+        log_q = np.array([_log(rise, run) for _, rise, run in kinks])
+        only_p, only_q = _log(keep[-1][1], keep[-1][2]), _log(slopes[0][0] + slopes[0][1], slopes[0][1])
+        return loss, log_q, (only_p, only_q)
 
     def atoms(self) -> tuple[Array, Array]:
-        loss, q, _ = self._hull()
-        keep = q > 0
-        return loss[keep], np.log(q[keep]) + loss[keep]
+        loss, log_q, _ = self._hull
+        return loss, log_q + loss
 
     @cached_property
     def facts(self) -> Facts:
-        loss, q, last = self._hull()
-        loss = loss[q > 0]
+        loss, _, only = self._hull
         ends = (float(loss.min()), float(loss.max())) if loss.size else (0.0, 0.0)
-        with np.errstate(divide="ignore"):
-            only_p = float(np.log(last))
-            only_q = float(np.log(max(1.0 - q.sum(), 0.0))) if 1.0 - q.sum() > 1e-14 else -np.inf
-        return Facts(only_p, only_q, *ends, lattice=lattice_of(loss))
+        return Facts(*only, *ends, lattice=lattice_of(loss))
+
+    def atom_rounding(self) -> tuple[Array, Array]:
+        loss, log_q, _ = self._hull
+        return self.loss_error(loss), 1e-15 * (2.0 + np.abs(log_q) + np.abs(loss))
 
     def loss_error(self, loss: Array) -> Array:
+        """e^epsilon rounds, to a relative error of an ulp, and so does its logarithm."""
         return np.asarray(4 * ULP * (1.0 + np.abs(loss)))
 
     def reversed(self) -> Step:
@@ -129,3 +136,36 @@ class CurvePair(AtomicStep):
         if self.symmetric or relation is Adjacency.AS_WRITTEN:
             return (self,)
         return (self, Reversed(self))
+
+
+Point = tuple[int, int, int]
+
+
+def _point(gamma: float, delta: float) -> Point:
+    (x, v), (y, w) = gamma.as_integer_ratio(), delta.as_integer_ratio()
+    return x * w, y * v, v * w
+
+
+def _order(a: Point, b: Point) -> int:
+    return a[0] * b[2] - b[0] * a[2]
+
+
+def _reduced(x: int, w: int) -> tuple[int, int]:
+    common = math.gcd(x, w)
+    return x // common, w // common
+
+
+def _turn(a: Point, b: Point, c: Point) -> int:
+    """Positive where b lies below the chord from a to c."""
+    return a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0]) + a[2] * (b[0] * c[1] - b[1] * c[0])
+
+
+def _log(x: int, w: int) -> float:
+    """log(x/w) for w > 0 to an ulp or two of 1 + its size; of itself near 1, through the exact difference."""
+    if x <= 0:
+        return -math.inf
+    if w < 2 * x < 4 * w:
+        return math.log1p((x - w) / w)
+    shift = x.bit_length() - w.bit_length()
+    ratio = x / (w << shift) if shift >= 0 else (x << -shift) / w
+    return math.log(ratio) + shift * LOG_2

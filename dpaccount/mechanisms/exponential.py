@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp
+from dpaccount._log import ULP, log1m_exp
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
 from dpaccount.adjacency import Adjacency, parse
+from dpaccount.mechanisms.laplace import ExponentialStrip
 from dpaccount.mechanisms.response import pure_epsilon
 from dpaccount.pair import DominatingPair, Facts, Guarantee, Step, Tails
 from dpaccount.renyi import RenyiBound
@@ -82,6 +84,8 @@ class ExponentialMechanism(Step):
             window=lambda low, high: (-e, e),
             scale=max(e, 1.0) / 2,
             breaks=(-e, e),
+            strip=ExponentialStrip(e, -log_norm, 0.0),
+            support=(-e, e),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -91,6 +95,9 @@ class ExponentialMechanism(Step):
             inside = 2 * log1m_exp((np.clip(epsilon, -e, e) - e) / 2) - log1m_exp(-e)
             below = np.log(-np.expm1(np.minimum(epsilon, 0.0)))
         return np.where(epsilon >= e, -np.inf, np.where(epsilon <= -e, below, inside))[()]
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        return Slip(4 * ULP, -np.inf)  # eps - eta is exact near the end
 
     def step_log_mgf(self, z: Any) -> Any:
         e = self.epsilon

@@ -8,11 +8,12 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
+from scipy.special import expit, log_ndtr
 
 from dpaccount import _check
-from dpaccount._log import gaussian_log_delta
+from dpaccount._log import gaussian_log_delta, gaussian_log_error
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
 from dpaccount._strip import ULP, LinearStrip
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
@@ -98,6 +99,9 @@ class Gaussian(AdditiveStep):
             return np.zeros(np.shape(epsilon))[()]
         return gaussian_log_delta(epsilon, self.mu)
 
+    def slip(self, epsilon: float, value: float) -> Slip:
+        return Slip(gaussian_log_error(epsilon, self.mu) if self.noise_multiplier else 0.0, -np.inf)
+
     def step_log_mgf(self, z: Any) -> Any:
         z = np.asarray(z)
         if not self.noise_multiplier:
@@ -175,6 +179,26 @@ class GaussianStrip(LinearStrip):
 
     def antimodes(self, tilt: float) -> list[float]:
         return []
+
+    def sampled_antimodes(self, probability: float, tilt: float) -> list[float]:
+        """The density has its extremes where x + 1 = (tilt + 2) w(x), w = q e^L/(1 - q + q e^L): at most three."""
+        spread, steep = self.scale**2, tilt + 2.0
+        if steep <= 4.0 * spread:
+            return []
+        root = float(np.sqrt(1.0 - 4.0 * spread / steep))
+        odds = float(np.log1p(-probability) - np.log(probability))
+        turns = [0.5 + spread * (odds + float(np.log((1.0 + r) / (1.0 - r)))) for r in (-root, root)]
+
+        def gap(x: float) -> float:
+            return x + 1.0 - steep * float(expit((x - 0.5) / spread - odds))
+
+        low, high = turns
+        if not (np.isfinite(low) and np.isfinite(high) and gap(low) > 0.0 > gap(high)):
+            return []
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if gap(middle) > 0.0 else (low, middle)
+        return [(low + high) / 2]
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
         size, own = (np.abs(x) + 0.5) / self.scale, np.abs(x - 1.0) / self.scale

@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from dpaccount._log import log1m_exp
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
+from dpaccount._strip import ULP, LinearStrip
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import AdditiveStep
 from dpaccount.mechanisms.gaussian import NO_NOISE, no_noise_tails, noise_multiplier
-from dpaccount.pair import DominatingPair, Facts, Step, Tails
+from dpaccount.pair import DominatingPair, Facts, Step, Tails, plain_slip
 
 Array = npt.NDArray[np.float64]
 _LOG2 = float(np.log(2.0))
@@ -96,6 +98,8 @@ class Laplace(AdditiveStep):
             window=lambda low, high: (-r, r),
             scale=max(r, 1.0) / 2,
             breaks=(-r, r),
+            strip=ExponentialStrip(r, -r / 2 - 2 * _LOG2, 2.0),
+            support=(-r, r),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -107,6 +111,10 @@ class Laplace(AdditiveStep):
             inside = np.log(-np.expm1((np.minimum(epsilon, r) - r) / 2))
             below = np.log(-np.expm1(np.minimum(epsilon, 0.0)))
         return np.where(epsilon >= r, -np.inf, np.where(epsilon < -r, below, inside))[()]
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        """The curve itself is an expm1; the end of its range is rounded."""
+        return plain_slip(self, epsilon)._replace(relative=0.0)
 
     def step_log_mgf(self, z: Any) -> Any:
         """Written around z = -1/2: e^{-r/2} (cosh(r v) + sinh(r v)/(2 v)), v = z + 1/2, regular at v = 0."""
@@ -159,3 +167,61 @@ class Laplace(AdditiveStep):
 
     def scaled(self, factor: int) -> Laplace:
         return Laplace(self.noise_multiplier / factor)
+
+
+@final
+class ExponentialStrip(LinearStrip):
+    """A loss on [-r, r] that is the outcome itself, with p(x) = e^{x/2 + log_norm}: |p(x + iy)| = p(x), Im L = y.
+
+    `inexact` is what r misses its parameter by, in ulps.
+    """
+
+    def __init__(self, end: float, log_norm: float, inexact: float) -> None:
+        self.end, self.log_norm, self.inexact = end, log_norm, inexact
+
+    @property
+    def reach(self) -> float:
+        return float("inf")
+
+    def loss_at(self, x: float) -> float:
+        return x
+
+    def turn(self, alpha: Array) -> Array:
+        return np.asarray(alpha)
+
+    def height(self, turn: float) -> float:
+        return turn
+
+    def swell(self, alpha: Array) -> Array:
+        return np.zeros(np.shape(alpha))
+
+    def below(self, x: float, tilt: float) -> float:
+        return self._between(-self.end, min(x, self.end), tilt)
+
+    def above(self, x: float, tilt: float) -> float:
+        return self._between(max(x, -self.end), self.end, tilt)
+
+    def _between(self, low: float, high: float, tilt: float) -> float:
+        """log of the length times the largest integrand."""
+        if not low < high:
+            return -np.inf
+        return self.log_norm + max((tilt + 0.5) * low, (tilt + 0.5) * high) + float(np.log(high - low))
+
+    def rise(self, x: Array, reach: Array, tilt: float | Array) -> Array:
+        return np.asarray(reach * np.abs(tilt + 0.5) + np.zeros(x.shape))
+
+    def slope(self, x: Array, loss: Array) -> Array:
+        return np.ones(x.shape)
+
+    def antimodes(self, tilt: float) -> list[float]:
+        return []
+
+    def sampled_antimodes(self, probability: float, tilt: float) -> list[float]:
+        """The density of the sampled loss, e^{-3x/2} (1 - q + q e^x)^{tilt + 2}, is least where w(x) = q e^x/(1 - q + q e^x) is
+        3/(2 (tilt + 2)), and monotone if that is not in (0, 1)."""
+        if not tilt > -0.5:
+            return []
+        return [float(np.log1p(-probability) - np.log(probability) + np.log(1.5) - np.log(tilt + 0.5))]
+
+    def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
+        return (2 + self.inexact) * ULP * np.abs(x), ULP * (8 + abs(self.log_norm) + (1 + self.inexact) * (np.abs(x) + self.end))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -10,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp, log_expm1_plus, log_sampled, log_unsampled
+from dpaccount._log import ULP, log1m_exp, log_expm1_plus, log_sampled, log_unsampled
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Facts, Step, Tails, quadrature_log_mgf
+from dpaccount.sampling.poisson import PoissonSampled, level_slip
 
 Array = npt.NDArray[np.float64]
 
@@ -96,8 +99,8 @@ class FixedSizeSampled(Step):
     def atoms(self) -> tuple[Array, Array]:
         if self._q == 1.0:
             return np.empty(0), np.empty(0)
-        p, q = self._upper(np.zeros(1))
-        return np.zeros(1), np.asarray(log1m_exp(np.logaddexp(p, q)))
+        # 1 - P[L > 0] - Q[L > 0] = (1 - q)(Phi(h) - Phi(-h)), h half the shift over the noise
+        return np.zeros(1), np.full(1, math.log1p(-self._q) + math.log(math.erf(0.5 / (self._base.noise_multiplier * math.sqrt(2.0)))))
 
     def density(self) -> Density | None:
         """Outcomes x > 0 are the base's x + 1/2 on the (mixture, base) side, x < 0 mirror them."""
@@ -120,7 +123,12 @@ class FixedSizeSampled(Step):
             reach = max(abs(low_tilt), abs(high_tilt)) + 2.0
             return -reach - 11 * base.noise_multiplier, reach + 11 * base.noise_multiplier
 
-        return Density(evaluate, inverse, window, inner.scale, (0.0,))
+        side = PoissonSampled(base, q)  # its outcomes beyond 1/2 have losses above 0
+        right, left = side.density(), side.reversed().density()
+        assert right is not None
+        assert left is not None
+        pieces = left._replace(support=(-np.inf, -0.5)), right._replace(support=(0.5, np.inf))
+        return Density(evaluate, inverse, window, inner.scale, (0.0,), pieces=pieces)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         q = self._q
@@ -129,6 +137,13 @@ class FixedSizeSampled(Step):
         with np.errstate(divide="ignore"):
             left = np.logaddexp(np.log(-np.expm1(np.minimum(epsilon, 0.0))), epsilon + right)
         return np.where(epsilon >= 0, right, left)[()]
+
+    def slip(self, epsilon: float, value: float) -> Slip:
+        found = level_slip(self.step.scaled(2), self._q, abs(epsilon))
+        if epsilon >= 0.0:
+            return found
+        other = epsilon + float(np.asarray(self.log_delta(np.array(-epsilon))))  # added to 1 - e^eps
+        return Slip(ULP + found.relative * math.exp(min(other - value, 0.0)), found.log_absolute + epsilon)
 
     def step_log_mgf(self, z: Any) -> Any:
         return quadrature_log_mgf(self, z)

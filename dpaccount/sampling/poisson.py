@@ -14,6 +14,7 @@ from scipy.special import expit, log_expit
 from dpaccount import _check
 from dpaccount._log import log_expm1_plus, log_sampled, log_unsampled
 from dpaccount._quadrature import Density
+from dpaccount._slip import Slip, level_error, level_of
 from dpaccount._strip import ULP, LinearStrip, Strip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.additive import AdditiveMixture, AdditiveStep
@@ -86,7 +87,13 @@ class PoissonSampled(Step):
         high = float(log_sampled(inner.max_loss, q))
         if inner.log_p_only == 0.0:
             low = high = float(np.log1p(-q))
-        return Facts(inner.log_p_only + float(np.log(q)), -np.inf, low, high, None, inner.smooth, inner.proved)
+        return Facts(inner.log_p_only + float(np.log(q)), -np.inf, low, high, self._lattice, inner.smooth, inner.proved)
+
+    @property
+    def _lattice(self) -> tuple[float, float] | None:
+        """Two losses lie on a lattice, whatever they are; more do not, once sampled."""
+        loss = self.atoms()[0] if self.step.density() is None else np.empty(0)
+        return (float(loss[0]), float(abs(loss[1] - loss[0]))) if loss.size == 2 and loss[0] != loss[1] else None
 
     def tails(self, loss: Any) -> Tails:
         loss = np.asarray(loss, dtype=float)
@@ -134,15 +141,17 @@ class PoissonSampled(Step):
             return loss, log_p - base + loss
 
         def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
-            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants
-            low = low_tilt if low_tilt > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
+            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants; as l' >= q l, a power below 0
+            # weighs no more than q times as strongly
+            low = max(low_tilt, -1.0 + q * (1.0 + low_tilt)) if low_tilt < -1.0 else low_tilt
+            low = low if low > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
             return inner.window(min(-1.0, low), max(-1.0, high_tilt))
 
         def inverse(value: float) -> float:
             return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
 
         strip = SampledStrip(inner, q) if isinstance(inner.strip, LinearStrip) else None
-        return Density(evaluate, inverse, window, inner.scale, inner.breaks, strip)
+        return Density(evaluate, inverse, window, inner.scale, inner.breaks, strip, inner.support)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         """Remove direction: q E_v(P||Q) for v > 0, and 1 - e^eps otherwise."""
@@ -176,6 +185,43 @@ class PoissonSampled(Step):
             value = (np.log(q) + np.where(inside, level, 0.0)) + epsilon + inner
         return np.where(inside, np.maximum(value, edge), edge)[()]
 
+    def slip(self, epsilon: float, value: float) -> Slip:
+        if self._trivial:
+            return Slip(ULP, -np.inf)
+        return level_slip(self.step, self.sampling_probability, epsilon)
+
+    def reversed_slip(self, epsilon: float, value: float) -> Slip:
+        """e^eps q v E_{1/v}(Q||P) with v = 1 + (e^{-eps} - 1)/q: its rounding moves delta by Q[L > -log v] e^eps q dv."""
+        if self._trivial:
+            return Slip(ULP, -np.inf)
+        q, step = self.sampling_probability, self.step.reversed()
+        level = level_of(-epsilon, q)
+        log_move, _ = level_error(-epsilon, q, level)
+        highest = float(np.logaddexp(level, log_move + math.log(2.0 / q)))
+        moved = epsilon + log_move + step.above(-highest)[0]
+        if level == -np.inf:
+            return Slip(0.0, moved)
+        below = step.slip(-level, float(np.asarray(step.log_delta(np.array(-level)))))
+        rounding = 2 * ULP * (abs(epsilon) + abs(level) + abs(float(np.log(q))))
+        return Slip(below.relative + rounding, float(np.logaddexp(below.log_absolute + epsilon + np.log(q) + level, moved)))
+
+    def above(self, loss: float) -> tuple[float, float]:
+        q = self.sampling_probability
+        if q in (0.0, 1.0):
+            return self.step.above(loss) if q else super().above(loss)
+        level = level_of(loss, q)
+        if level == -np.inf:
+            return 0.0, 0.0
+        own, other = self.step.above(level)
+        return float(np.logaddexp(np.log1p(-q) + other, np.log(q) + own)), other
+
+    def reversed_above(self, loss: float) -> tuple[float, float]:
+        q = self.sampling_probability
+        if q in (0.0, 1.0):
+            return self.step.reversed_above(loss) if q else super().reversed_above(loss)
+        own, other = self.step.reversed_above(-level_of(-loss, q))
+        return own, float(np.logaddexp(np.log1p(-q) + own, np.log(q) + other))
+
     def step_log_mgf(self, z: Any) -> Any:
         if self._trivial:
             return np.zeros_like(np.asarray(z))[()]
@@ -193,6 +239,20 @@ class PoissonSampled(Step):
         inner = np.where(np.isfinite(own), own, 0.0)
         share = np.where(np.isfinite(own), np.exp(np.minimum(np.log(q) + inner - loss, 0.0)), 0.0)
         return np.asarray(share * self.step.loss_error(inner) + 4 * ULP * np.abs(loss))
+
+    def atom_rounding(self) -> tuple[Array, Array]:
+        """p' = (p e^{-l}) e^{l'}: the mass is off by what p, l and l' are, and by the rounding of the three logarithms."""
+        q = self.sampling_probability
+        if q in (0.0, 1.0):
+            return self.step.atom_rounding() if q else (np.zeros(1), np.zeros(1))
+        (off, part), (loss, log_p) = self.step.atom_rounding(), self.step.atoms()
+        mapped = np.asarray(log_sampled(loss, q))
+        own = np.exp(np.minimum(np.log(q) + loss - mapped, 0.0)) * off + 4 * ULP * np.abs(mapped)
+        part = part + off + own + 2 * ULP * (np.abs(mapped) + np.abs(log_p) + np.abs(loss))
+        if self.step.facts.log_q_only == -np.inf:
+            return own, part
+        keep = -float(np.log1p(-q))
+        return np.append(own, 4 * ULP * keep), np.append(part, 1e-15 * (2.0 + keep - self.step.facts.log_q_only) + self.mass_error)
 
     @property
     def mass_error(self) -> float:
@@ -247,6 +307,20 @@ def _effective(inner: Density, tilt: float, q: float) -> float:
         there = inner.evaluate(np.array([sum(inner.window(at, at)) / 2]))[0][0] + odds
         low, high = (log_share, high) if float(log_expit(there)) > log_share else (low, log_share)
     return -1.0 + (1.0 + tilt) * math.exp(high)
+
+
+def level_slip(step: Step, q: float, epsilon: float) -> Slip:
+    """q E_v(P||Q) with v = 1 + (e^eps - 1)/q: its rounding moves delta by Q[L > log v] q dv."""
+    level = level_of(epsilon, q)
+    if level == -np.inf:
+        return Slip(8 * ULP, -np.inf)
+    value = step.log_delta(np.array(level))
+    assert value is not None
+    below = step.slip(level, float(value))
+    log_move, shift = level_error(epsilon, q, level)
+    log_q = float(np.log(q))
+    moved = log_move + step.above(level - shift)[1]
+    return Slip(below.relative - 2 * ULP * log_q, float(np.logaddexp(below.log_absolute + log_q, moved)))
 
 
 @final
@@ -310,25 +384,7 @@ class SampledStrip(Strip):
         return np.asarray(self.probability * np.exp(inner - loss) * self.inner.slope(x, inner))
 
     def antimodes(self, tilt: float) -> list[float]:
-        """The density has its extremes where x + 1 = (tilt + 2) w(x), w = q e^L/A, for a loss (x - 1/2)/s^2: at most three."""
-        spread = float(1.0 / self.inner.slope(np.zeros(1), np.zeros(1))[0])
-        steep = tilt + 2.0
-        if steep <= 4.0 * spread:
-            return []
-        root = float(np.sqrt(1.0 - 4.0 * spread / steep))
-        odds = float(np.log1p(-self.probability) - np.log(self.probability))
-        turns = [0.5 + spread * (odds + float(np.log((1.0 + r) / (1.0 - r)))) for r in (-root, root)]
-
-        def gap(x: float) -> float:
-            return x + 1.0 - steep * float(expit((x - 0.5) / spread - odds))
-
-        low, high = turns
-        if not (np.isfinite(low) and np.isfinite(high) and gap(low) > 0.0 > gap(high)):
-            return []
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if gap(middle) > 0.0 else (low, middle)
-        return [(low + high) / 2]
+        return self.inner.sampled_antimodes(self.probability, tilt)
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
         inner = self.inner_loss(x)

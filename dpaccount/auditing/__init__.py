@@ -1,0 +1,24 @@
+"""Audits: does a claimed guarantee hold? From counts, one run, scores, the sampler, or the claim on paper."""
+
+from dpaccount.auditing.claims import Claim
+from dpaccount.auditing.counts import audit_counts
+from dpaccount.auditing.errors import Finding
+from dpaccount.auditing.one_run import audit_one_run
+from dpaccount.auditing.outcome import AuditResult
+from dpaccount.auditing.readings import Reading
+from dpaccount.auditing.scores import audit_samples
+from dpaccount.auditing.shuffled import shuffle_lower_bound
+from dpaccount.auditing.verdict import ClaimVerdict, check_claim
+
+__all__ = [
+    "AuditResult",
+    "Claim",
+    "ClaimVerdict",
+    "Finding",
+    "Reading",
+    "audit_counts",
+    "audit_one_run",
+    "audit_samples",
+    "check_claim",
+    "shuffle_lower_bound",
+]

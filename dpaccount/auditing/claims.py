@@ -1,0 +1,331 @@
+"""A claim on paper: its fields, and how it is read and refused."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpaccount import _check
+from dpaccount.adjacency import Adjacency
+from dpaccount.mechanisms.gaussian import noise_multiplier
+from dpaccount.training import exact, steps_of
+
+OWNER = "check_claim"
+CHOICES: dict[str, tuple[str, ...]] = {
+    "mechanism": ("dp-sgd",),
+    "sampler": ("poisson", "shuffled", "fixed-order", "fixed-size", "full-batch"),
+    "adjacency": ("add-or-remove", "replace-one", "zero-out"),
+    "unit": ("record", "user"),
+    "epsilon_of": ("run", "epoch", "step"),
+    "released": ("final-model", "all-iterates"),
+    "analysis": ("composition", "last-iterate"),
+    "clipping": ("per-example", "microbatch", "average", "none"),
+    "normaliser": ("public", "realised-batch", "dataset-size"),
+    "accountant": (
+        "pld", "rdp", "rdp-classic", "moments", "gdp", "clt", "gaussian-formula", "advanced-composition", "basic-composition",
+    ),
+}
+ALIASES = {
+    "sampler": {"shuffle": "shuffled", "shuffling": "shuffled", "without-replacement": "fixed-size", "none": "full-batch"},
+    "adjacency": {"add/remove": "add-or-remove", "add-remove": "add-or-remove", "replace": "replace-one", "substitution": "replace-one"},
+    "accountant": {"prv": "pld", "saddle-point": "pld", "renyi": "rdp", "moments-accountant": "moments"},
+}
+COUNTS = ("dataset_size", "training_size", "batch_size", "accumulation", "steps", "records_per_user", "microbatch_size")
+FLAGS = ("convex", "batch_norm", "tuning_charged")
+REQUIRED = ("noise_multiplier", "dataset_size", "batch_size", "steps", "sampler", "adjacency", "delta", "epsilon")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What was claimed and done, as far as it was said; what was not said is None.
+
+    ==================  ==========================================================================================
+    epsilon, delta      the claim itself; ``epsilon_of`` says what for: "run", "epoch" or "step"
+    mechanism           "dp-sgd": Gaussian noise on sums of clipped gradients
+    noise_multiplier    noise standard deviation over the clipping norm, as accounted
+    clipping_norm,      the two as they are in the code: the norm, and the standard deviation of the noise on the
+    noise_std           *sum* of clipped gradients
+    clipping            "per-example", "microbatch", "average" (the batch's mean is clipped), "none"
+    microbatch_size     examples that are averaged before clipping
+    batch_norm          whether an example's gradient depends on the rest of the batch
+    normaliser          what the noisy sum is divided by: "public" (a constant), "realised-batch", "dataset-size"
+    dataset_size        n, by which the accountant divided the batch
+    training_size       records that are really trained on, without validation rows, copies and padding
+    batch_size,         expected records between two updates, batch_size * accumulation, or q itself
+    accumulation,
+    sampling_probability
+    epochs, steps       passes over the data; noisy updates
+    sampler             "poisson", "shuffled" (anew every epoch), "fixed-order", "fixed-size" (drawn anew every
+                        step without replacement), "full-batch"
+    adjacency           "add-or-remove", "replace-one", "zero-out"
+    unit,               whose privacy: "record" or "user", who owns so many records
+    records_per_user
+    released            "final-model" or "all-iterates" (checkpoints, gradients, curves)
+    analysis, convex    "composition" or "last-iterate"; whether the loss is convex and smooth, batches in fixed order
+    tuning_runs,        trainings on the same records that the result was chosen among, and whether epsilon counts them
+    tuning_charged
+    data_dependent      what was fitted to the data outside the budget: ["scaler", "vocabulary"]; [] if nothing was
+    noise_seed_bits     random bits that the noise generator was seeded with; 0 for a fixed seed
+    accountant          "pld", "rdp", "rdp-classic", "moments", "gdp", "clt", "gaussian-formula",
+                        "advanced-composition", "basic-composition"
+    name                what to call the claim
+    ==================  ==========================================================================================
+    """
+
+    epsilon: Any = None
+    delta: Any = None
+    name: Any = None
+    mechanism: Any = None
+    noise_multiplier: Any = None
+    clipping_norm: Any = None
+    noise_std: Any = None
+    clipping: Any = None
+    microbatch_size: Any = None
+    batch_norm: Any = None
+    normaliser: Any = None
+    dataset_size: Any = None
+    training_size: Any = None
+    batch_size: Any = None
+    accumulation: Any = None
+    sampling_probability: Any = None
+    epochs: Any = None
+    steps: Any = None
+    sampler: Any = None
+    adjacency: Any = None
+    unit: Any = None
+    records_per_user: Any = None
+    epsilon_of: Any = None
+    released: Any = None
+    analysis: Any = None
+    convex: Any = None
+    tuning_runs: Any = None
+    tuning_charged: Any = None
+    data_dependent: Any = None
+    noise_seed_bits: Any = None
+    accountant: Any = None
+
+    def __post_init__(self) -> None:
+        for name, options in CHOICES.items():
+            value = getattr(self, name)
+            if value is not None:
+                value = ALIASES.get(name, {}).get(value, value) if isinstance(value, str) else value
+                object.__setattr__(self, name, _check.choice(OWNER, name, value, options))
+        for name in COUNTS:
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _check.count(OWNER, name, getattr(self, name)))
+        for name in FLAGS:
+            if getattr(self, name) is not None:
+                _check.flag(OWNER, name, getattr(self, name))
+        self._check_numbers()
+        self._check_sizes()
+
+    def _check_numbers(self) -> None:
+        limits: dict[str, dict[str, Any]] = {
+            "epsilon": {"low": 0.0, "hint": "Without a claimed epsilon, leave it out."},
+            "delta": {"low": 0.0, "high": 1.0},
+            "sampling_probability": {"low": 0.0, "high": 1.0, "open_low": True, "hint": "Did you pass batch size over data size?"},
+            "clipping_norm": {"low": 0.0, "open_low": True},
+            "noise_std": {"low": 0.0},
+        }
+        for name, limit in limits.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _check.real(OWNER, name, getattr(self, name), **limit))
+        if self.noise_multiplier is not None:
+            object.__setattr__(self, "noise_multiplier", noise_multiplier(OWNER, self.noise_multiplier))
+        if self.epochs is not None:
+            number = float(self.epochs) if isinstance(self.epochs, Fraction) else self.epochs
+            _check.real(OWNER, "epochs", number, low=0.0, open_low=True)
+        for name, least in (("tuning_runs", 1), ("noise_seed_bits", 0)):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _check.count(OWNER, name, getattr(self, name), minimum=least))
+        if self.data_dependent is not None:
+            listed = self.data_dependent
+            if isinstance(listed, str) or not isinstance(listed, Sequence) or not all(isinstance(item, str) for item in listed):
+                _check.refuse(OWNER, "data_dependent", "a list of names, [] if nothing was fitted to the data", listed, kind=TypeError)
+            object.__setattr__(self, "data_dependent", tuple(listed))
+        if self.name is not None:
+            _check.instance(OWNER, "name", self.name, str, "text")
+
+    def _check_sizes(self) -> None:
+        """Fields that contradict each other; every message names both."""
+        n, batch, q = self.dataset_size, self.batch_size, self.sampling_probability
+        if self.accumulation is not None and batch is None:
+            _check.refuse(OWNER, "accumulation", "left out without batch_size", self.accumulation, "accumulation multiplies batch_size.")
+        logical = None if batch is None else batch * (self.accumulation or 1)
+        if n is not None and logical is not None and logical > n:
+            self._clash("batch_size", logical, "dataset_size", n, "a batch is part of the data set, accumulation included")
+        if n is not None and self.training_size is not None and self.training_size > n:
+            self._clash("training_size", self.training_size, "dataset_size", n, "what is trained on is part of the data set")
+        if self.sampler == "full-batch":
+            if q is not None and q != 1.0:
+                self._clash("sampling_probability", q, "sampler", "full-batch", "a full batch has sampling probability 1")
+            if n is not None and logical is not None and logical != n:
+                self._clash("batch_size", logical, "sampler", "full-batch", f"a full batch is the whole data set of {n}")
+        if q is not None and n is not None and logical is not None:
+            rate = logical / n
+            if abs(q - rate) > max(5e-3 * rate, 0.0) and not (self.accumulation is None and logical == round(q * n)):
+                self._clash(
+                    "sampling_probability", q, "batch_size", logical, f"{logical} of dataset_size = {n} is {rate:.6g}, not {q:.6g}"
+                )
+        if self.microbatch_size is not None and self.clipping not in (None, "microbatch"):
+            self._clash("microbatch_size", self.microbatch_size, "clipping", self.clipping, "only clipping='microbatch' has microbatches")
+        if self.unit == "record" and self.records_per_user is not None and self.records_per_user > 1:
+            self._clash("records_per_user", self.records_per_user, "unit", "record", "users with several records are unit='user'")
+
+    @staticmethod
+    def _clash(name: str, value: Any, other: str, against: Any, why: str) -> None:
+        raise ValueError(f"`{OWNER}` was told {name} = {value!r} and {other} = {against!r}, which contradict each other: {why}.")
+
+    # what follows from the fields
+
+    @property
+    def logical_batch(self) -> int | None:
+        """Expected records per update."""
+        if self.batch_size is not None:
+            return int(self.batch_size) * int(self.accumulation or 1)
+        if self.sampling_probability is not None and self.dataset_size is not None:
+            return max(int(round(self.sampling_probability * self.dataset_size)), 1)
+        return int(self.dataset_size) if self.sampler == "full-batch" and self.dataset_size is not None else None
+
+    @property
+    def rate(self) -> float | None:
+        """q as it was accounted: batch over dataset_size."""
+        if self.sampler == "full-batch":
+            return 1.0
+        if self.batch_size is not None and self.dataset_size is not None:
+            return float(self.logical_batch or 0) / float(self.dataset_size)
+        return self.sampling_probability  # type: ignore[no-any-return]
+
+    @property
+    def expected_steps(self) -> int | None:
+        """ceil(epochs n / B): a started step is paid in full."""
+        if self.epochs is None:
+            return None
+        if self.dataset_size is not None and self.logical_batch is not None:
+            return steps_of(self.epochs, self.dataset_size, self.logical_batch)
+        return int(math.ceil(exact(self.epochs) / Fraction(repr(self.rate)))) if self.rate else None
+
+    @property
+    def updates(self) -> int | None:
+        """The steps that count: those stated, else those that the epochs make."""
+        return self.expected_steps if self.steps is None else int(self.steps)
+
+    @property
+    def passes(self) -> int | None:
+        """Whole epochs in which a record can take part; a started one counts."""
+        if self.epochs is not None:
+            return int(max(math.ceil(exact(self.epochs)), 1))
+        if self.steps is not None and self.rate:
+            return int(max(math.ceil(self.steps * self.rate - 1e-9), 1))
+        return None
+
+    @property
+    def relation(self) -> Adjacency:
+        return Adjacency(self.adjacency)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Fields without which nothing can be decided."""
+        have = {"steps": self.updates is not None, "batch_size": self.rate is not None,
+                "dataset_size": self.dataset_size is not None or self.rate is not None}
+        return tuple(
+            {"steps": "epochs or steps", "batch_size": "batch_size or sampling_probability"}.get(name, name)
+            for name in REQUIRED if not have.get(name, getattr(self, name, None) is not None)
+        )
+
+
+NAMES = tuple(field.name for field in fields(Claim))
+
+
+def claim_of(table: Any) -> Claim:
+    """A claim from a table of fields; an unknown one is refused with the nearest valid name."""
+    if isinstance(table, Claim):
+        return table
+    if not isinstance(table, Mapping):
+        _check.refuse(OWNER, "spec", "a table of fields, TOML or JSON text, a path to either, or a list of them", table, kind=TypeError)
+    known: dict[str, Any] = {}
+    for key, value in table.items():
+        name = str(key).replace("-", "_")
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, 1, 0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(f"`{OWNER}` has no field {str(key)!r}: {hint}Known are {', '.join(NAMES)}.")
+        if name in known:
+            raise ValueError(f"`{OWNER}` was given {name!r} twice, once with a hyphen.")
+        known[name] = value
+    return Claim(**known)
+
+
+def read_claims(spec: Any) -> tuple[list[Claim], bool]:
+    """The claims of a spec, and whether there may be several of them."""
+    if isinstance(spec, (list, tuple)):
+        return [claim for item in spec for claim in read_claims(item)[0]], True
+    if isinstance(spec, Path):
+        return _of_text(spec.read_text(encoding="utf-8"), str(spec), spec.suffix == ".json")
+    if isinstance(spec, str):
+        if "\n" not in spec and spec.endswith((".toml", ".json")):
+            return read_claims(Path(spec))
+        return _of_text(spec, "the text", spec.lstrip().startswith(("{", "[{")))
+    return [claim_of(spec)], False
+
+
+def _of_text(text: str, where: str, as_json: bool) -> tuple[list[Claim], bool]:
+    try:
+        data = json.loads(text) if as_json else tomllib.loads(text)
+    except ValueError as error:
+        raise ValueError(f"`{OWNER}` could not read {where}: {error}. A claim is TOML, or JSON.") from None
+    if isinstance(data, list):
+        return [claim_of(item) for item in data], True
+    if isinstance(data, dict) and isinstance(data.get("claim"), list):
+        if set(data) != {"claim"}:
+            raise ValueError(f"`{OWNER}` found both [[claim]] tables and fields outside them in {where}: {sorted(set(data) - {'claim'})}.")
+        return [claim_of(item) for item in data["claim"]], True
+    return [claim_of(data)], False
+
+
+TEMPLATE = """\
+# A claim for `dpaccount audit`. Fill in what is known, and delete the lines of what is not: nothing is guessed.
+# Several claims in one file: start each with [[claim]].
+
+name = "worked example"
+mechanism = "dp-sgd"            # Gaussian noise on sums of clipped gradients
+
+# the claim
+epsilon = 2.9
+delta = 1e-5
+epsilon_of = "run"              # "run", "epoch" or "step"
+accountant = "rdp"              # "pld", "rdp", "rdp-classic", "moments", "gdp", "clt", "gaussian-formula",
+                                # "advanced-composition", "basic-composition"
+adjacency = "add-or-remove"     # or "replace-one", "zero-out"
+unit = "record"                 # or "user", with records_per_user
+
+# the run
+noise_multiplier = 1.1          # noise standard deviation over clipping norm
+dataset_size = 60000            # what the accountant divided by
+training_size = 60000           # records really trained on: no validation rows, copies or padding
+batch_size = 256                # records between two noisy updates; accumulation = 4 if in parts
+epochs = 60                     # or steps = 14063
+sampler = "poisson"             # "poisson", "shuffled" (anew every epoch), "fixed-order", "fixed-size"
+                                # (drawn anew every step), "full-batch"
+
+# the code
+clipping = "per-example"        # "per-example", "microbatch", "average" (the batch's mean is clipped), "none"
+clipping_norm = 1.0
+noise_std = 1.1                 # of the noise on the SUM of clipped gradients
+batch_norm = false              # does an example's gradient depend on the rest of the batch?
+normaliser = "public"           # the noisy sum is divided by: "public" (a constant), "realised-batch", "dataset-size"
+noise_seed_bits = 128           # random bits behind the noise; 0 for a fixed seed
+
+# around the run
+released = "final-model"        # or "all-iterates": checkpoints, gradients, curves
+analysis = "composition"        # or "last-iterate", which needs convex = true
+tuning_runs = 1                 # trainings on these records that the result was chosen among
+data_dependent = []             # fitted to the data outside the budget: ["scaler", "vocabulary"]
+"""

@@ -1,0 +1,188 @@
+"""From one run: m canaries, each in or out by a fair coin, r guesses of which v are right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from scipy.optimize import brentq
+from scipy.special import betainc, log_expit, logit, ndtr, ndtri
+
+from dpaccount import _check
+from dpaccount.auditing.family import gdp_at_least
+from dpaccount.auditing.intervals import rate_lower
+from dpaccount.auditing.outcome import AuditResult, Kind, level, small_delta
+from dpaccount.auditing.ranked import ranked_mu
+from dpaccount.auditing.works import WORKS
+
+OWNER = "audit_one_run"
+METHODS = ("steinke", "fdp", "order")
+COINS = "each canary was put in or left out by its own fair coin, and guesses use the algorithm's outputs, never the coins"
+
+
+def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, method: str = "steinke", *, rules: int = 1) -> AuditResult:
+    """A lower bound on epsilon from one run with `m` canaries and `r` guesses, `v` of them right.
+
+    Parameters
+    ----------
+    m, r, v : int
+        0 <= v <= r <= m, m >= 1.
+    delta : float
+        In [0, 1].
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    method : {"steinke", "fdp", "order"}
+        ``steinke``, for any (eps, delta) algorithm: the largest eps at which
+        ``P[Bin(r, q) >= v] + 2 m delta max_{1<=i<=v} P[v - i <= Bin(r, q) < v]/i < alpha``, q = e^eps/(1 + e^eps).
+        ``fdp``, for a mu-GDP algorithm (the theorem takes any f): the largest mu that the recursion of MMC24 rejects.
+        ``order``, for m independent copies of a Gaussian channel, of which the r most telling were guessed:
+        the largest mu at which ``E BinCDF(r - v; r, g(W))``, W ~ Beta(m - r, r + 1), is below alpha.
+    rules : int
+        How many ways of guessing were looked at, this one included; alpha is divided by it.
+
+    Guarantee
+    ---------
+    The bound exceeds the true epsilon with probability at most alpha, for ``steinke`` whatever the algorithm, for the other two
+    inside their model.
+
+    References
+    ----------
+    Steinke, Nasr, Jagielski (2023), Theorem 5.2; Mahloujifar, Melis, Chaudhuri (2024), Algorithm 3; Xiang et al. (2025).
+
+    Examples
+    --------
+    >>> from dpaccount.auditing import audit_one_run
+    >>> for method in ("steinke", "fdp", "order"):
+    ...     found = audit_one_run(1000, 100, 90, delta=1e-5, method=method)
+    ...     print(method, round(found.lower, 6), found.kind)
+    steinke 1.626143 confidence
+    fdp 2.456405 model-based
+    order 3.164458 model-based
+    """
+    m = _check.count(OWNER, "m", m)
+    r = _check.count(OWNER, "r", r, minimum=0)
+    v = _check.count(OWNER, "v", v, minimum=0)
+    if r > m:
+        _check.refuse(OWNER, "r", f"at most m = {m}", r, f"r = {r} guesses are made about m = {m} canaries.")
+    if v > r:
+        _check.refuse(OWNER, "v", f"at most r = {r}", v, f"v = {v} counts the right ones among r = {r} guesses.")
+    delta, alpha = small_delta(OWNER, delta), level(OWNER, alpha)
+    _check.choice(OWNER, "method", method, METHODS)
+    number = _check.count(OWNER, "rules", rules, hint="Count every way of guessing that was looked at, this one included.")
+    chosen = "fixed: one rule, stated beforehand" if number == 1 else f"Bonferroni: the best of {number} rules, each at alpha/{number}"
+    return from_guesses(m, r, v, delta, alpha, method, chosen, number, (COINS,))
+
+
+def from_guesses(
+    m: int, r: int, v: int, delta: float, alpha: float, method: str, selection: str, rules: int, assumptions: tuple[str, ...],
+    **details: Any,
+) -> AuditResult:
+    """`audit_one_run` after its checks."""
+    low, mu = _STATISTICS[method](m, r, v, delta, alpha / rules)
+    kind, name, model = _STATEMENTS[method]
+    extra = {} if mu is None else {"mu": mu}
+    return AuditResult(
+        f"epsilon at delta = {delta:g}", low, None, alpha, kind, selection, (*assumptions, *model), name, details | extra,
+        works=WORKS[method],
+    )
+
+
+_STATEMENTS: dict[str, tuple[Kind, str, tuple[str, ...]]] = {
+    "steinke": ("confidence", "one run, any (epsilon, delta) algorithm (Steinke, Nasr, Jagielski 2023)", ()),
+    "fdp": (
+        "model-based", "one run, any f-DP algorithm, with Gaussian f (Mahloujifar, Melis, Chaudhuri 2024)",
+        ("the algorithm is mu-GDP for all canaries at once; epsilon is that of the least mu that is not rejected",),
+    ),
+    "order": (
+        "model-based", "one run, order statistics of a Gaussian channel (Xiang et al. 2025)",
+        ("the canaries are exchangeable and independent copies of one Gaussian channel, and the r most telling ones were guessed",),
+    ),
+}
+
+
+# any (eps, delta) algorithm
+
+
+def one_run_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """The p-value of (eps, delta)-DP against v right guesses of r.
+
+    The most telling i balances one more term: P[v - i <= X < v]/i is the mean of i probabilities below v, which rise and then
+    fall, so the mean is largest where the next one would lower it.
+    """
+    log_q, log_rest = float(log_expit(epsilon)), float(log_expit(-epsilon))
+    right, wrong = math.exp(log_q), math.exp(log_rest)
+
+    def at_least(k: int) -> float:
+        """P[Bin(r, q) >= k]."""
+        if k <= 0:
+            return 1.0
+        return float(betainc(k, r - k + 1, right)) if right < 0.5 else 1.0 - float(betainc(r - k + 1, k, wrong))
+
+    tail = at_least(v)
+    if delta == 0.0 or v == 0 or r == 0:
+        return tail
+
+    def mean(i: int) -> float:
+        return (at_least(v - i) - tail) / i
+
+    low, high = 1, v  # the mean still rises at low, falls at high
+    while low < high:
+        middle = (low + high) // 2
+        if mean(middle + 1) > mean(middle):
+            low = middle + 1
+        else:
+            high = middle
+    return min(tail + 2.0 * m * delta * mean(low), 1.0)
+
+
+def _steinke(m: int, r: int, v: int, delta: float, alpha: float) -> tuple[float, None]:
+    share = rate_lower(v, r, alpha) if r else 0.0  # where the tail alone reaches alpha: the bound at delta = 0
+    if share <= 0.5:
+        return 0.0, None
+    # logit from the complement where it is near 1
+    high = float(logit(share)) if share < 0.9 else math.log(share / (-math.expm1(math.log(alpha) / r) if v == r else 1.0 - share))
+    high = min(high, 700.0)
+    if delta == 0.0:
+        return high, None
+    if one_run_p_value(m, r, v, 0.0, delta) >= alpha:
+        return 0.0, None
+    return float(brentq(lambda e: one_run_p_value(m, r, v, e, delta) - alpha, 0.0, high * (1 + 1e-12), xtol=1e-13)), None
+
+
+# any f-DP algorithm, f that of a Gaussian
+
+
+def fdp_excess(m: int, r: int, v: int, mu: float, alpha: float) -> float:
+    """Positive where mu-GDP is rejected: the tail masses of right and wrong guesses outgrow r/m."""
+    right, wrong = alpha * v / m, alpha * (r - v) / m
+    for i in range(v - 1, -1, -1):
+        needed = max(wrong, float(ndtr(ndtri(right) - mu)))
+        if needed == wrong:
+            break
+        right = min(right + i / (r - i) * (needed - wrong), 1.0)
+        wrong = needed
+    return right + wrong - r / m
+
+
+def _fdp(m: int, r: int, v: int, delta: float, alpha: float) -> tuple[float, float]:
+    if v == 0 or fdp_excess(m, r, v, 0.0, alpha) <= 0.0:
+        return 0.0, 0.0
+    high = 1.0
+    while fdp_excess(m, r, v, high, alpha) > 0.0:
+        high *= 2.0
+        if high > 1e3:
+            return math.inf, math.inf
+    mu = float(brentq(lambda x: fdp_excess(m, r, v, x, alpha), high / 2 if high > 1.0 else 0.0, high, xtol=1e-13))
+    return gdp_at_least(mu, delta), mu
+
+
+# order statistics of a Gaussian channel
+
+
+def _order(m: int, r: int, v: int, delta: float, alpha: float) -> tuple[float, float]:
+    mu = ranked_mu(m, r, r - v, alpha) if v else 0.0
+    return gdp_at_least(mu, delta), mu
+
+
+_STATISTICS: dict[str, Callable[..., tuple[float, float | None]]] = {"steinke": _steinke, "fdp": _fdp, "order": _order}

@@ -1,0 +1,276 @@
+"""From scores or outputs of both kinds of runs: a stated rule makes counts of them, and counts make bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincinv, ndtri
+
+from dpaccount import _check
+from dpaccount.adjacency import Adjacency, parse
+from dpaccount.auditing import selection as rules
+from dpaccount.auditing.counts import INDEPENDENT, from_counts
+from dpaccount.auditing.counts import METHODS as FROM_COUNTS
+from dpaccount.auditing.divergences import hockey_stick_at_least, labelled, renyi_at_least
+from dpaccount.auditing.events import Score, classifier_of
+from dpaccount.auditing.family import family_of
+from dpaccount.auditing.intervals import rates
+from dpaccount.auditing.one_run import COINS, fdp_excess, from_guesses, one_run_p_value
+from dpaccount.auditing.outcome import AuditResult, level
+from dpaccount.auditing.selection import Table
+from dpaccount.auditing.stated import Stated, stated_claim
+from dpaccount.auditing.works import WORKS
+
+OWNER = "audit_samples"
+ONE_RUN = ("steinke", "fdp")
+DIVERGENCES = ("hockey-stick", "total-variation", "renyi")
+METHODS = (*FROM_COUNTS, *ONE_RUN, *DIVERGENCES)
+Array = npt.NDArray[np.float64]
+Criterion = Callable[[Table], Array]
+
+
+def audit_samples(
+    x0: Any, x1: Any, *, eps: float | None = None, mu: float | None = None, claim: Any = None, delta: float | None = None,
+    alpha: float = 0.05, method: str = "cp", selection: str | None = None, threshold: Any = None, classifier: Any = None,
+    family: Callable[[Any], Any] | None = None, adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE, order: float | None = None,
+    rng: Any = None,
+) -> AuditResult:
+    """A lower bound on the leak from scores (or outputs) without the record, `x0`, and with it, `x1`.
+
+    Parameters
+    ----------
+    x0, x1 : arrays
+        One-dimensional scores, larger where the record seems to be in; or two-dimensional outputs, one row a run,
+        of which a classifier makes scores.
+    eps, mu, claim : optional, at most one
+        What is claimed: eps at `delta`; mu-GDP; or a guarantee, a `PrivacyProfile`, a `TrainingRun`, or a table with
+        ``epsilon`` and ``delta``. The result then carries a verdict, *refuted* or *undecided*.
+    delta : float
+        In [0, 1]; needed wherever an epsilon is asked for.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    method : str
+        ``cp``, ``bayes``, ``gdp``, ``curve`` as in `audit_counts`; ``steinke``, ``fdp`` as in `audit_one_run`, where scores
+        are those of the canaries of one run; ``hockey-stick``, a lower bound on delta at `eps`, by one exact binomial
+        limit on the accuracy of labels drawn with odds e^eps; ``total-variation``, TPR_lo - FPR_hi; ``renyi``, the
+        divergence of order `order` between two coins with these rates.
+    selection : {"fixed", "split", "bonferroni", "hull"}
+        How the threshold is chosen; see `dpaccount.auditing.selection`. Leaving both it and `threshold` out is refused.
+    threshold : float or list of float
+        For ``fixed`` and ``bonferroni``.
+    classifier : callable or "logistic"
+        ``classifier(x0, x1)`` returns a function from outputs to scores; trained on one half. Default for outputs.
+    family, adjacency
+        For ``curve``, as in `audit_counts`.
+    order : float
+        > 1, for ``renyi``.
+    rng : int or numpy Generator, optional
+        Splits the sample and draws labels; None takes the operating system's entropy.
+
+    Guarantee
+    ---------
+    As the statistic's own, given that the selection is what it is said to be. ``hull`` is not proved; see `assumptions`.
+
+    References
+    ----------
+    Bichsel et al. (2021) for the search of events by a classifier; Gilbert, McMillan (2018) and Kong et al. (2024) for
+    divergences; Mironov (2017) for the Renyi divergence of an event.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpaccount.auditing import audit_samples
+    >>> rng = np.random.default_rng(0)
+    >>> found = audit_samples(rng.normal(0, 1, 2000), rng.normal(2, 1, 2000), eps=1.0, delta=1e-5, selection="bonferroni")
+    >>> found.verdict, found.kind
+    ('refuted', 'confidence')
+    """
+    alpha = level(OWNER, alpha)
+    _check.choice(OWNER, "method", method, METHODS)
+    relation = parse(OWNER, adjacency)
+    outside, inside = _samples("x0", x0), _samples("x1", x1)
+    if outside.shape[1:] != inside.shape[1:]:
+        _check.refuse(OWNER, "x1", f"of the same width as x0, {outside.shape[1:]}", inside.shape[1:], "x0 and x1 are outputs alike.")
+    if (family is not None) != (method == "curve"):
+        family_of(OWNER, family, relation)
+        _check.refuse(OWNER, "method", "'curve' where a family is given", method, "Only that statistic reads it.")
+    if (order is not None) != (method == "renyi"):
+        _check.refuse(OWNER, "order", "a number > 1 where method='renyi', and left out elsewhere", order, kind=TypeError)
+    target = stated_claim(OWNER, eps, mu, claim, delta)
+    if method == "hockey-stick" and eps is None:
+        _check.refuse(OWNER, "eps", "given where method='hockey-stick'", None, "delta is bounded at one epsilon.", TypeError)
+    if method not in DIVERGENCES and target.delta is None:
+        _check.refuse(OWNER, "delta", "given where an epsilon is asked for", None, "It is never guessed.", TypeError)
+    generator = np.random.default_rng(rng)
+    makes_scores = classifier is not None or outside.ndim == 2
+    rule = rules.stated(OWNER, selection, threshold, scores=not makes_scores)
+    if method == "hockey-stick" and (rule == "hull" or (rule == "bonferroni" and threshold is None)):
+        _check.refuse(
+            OWNER, "selection", "'fixed', 'split', or 'bonferroni' with stated thresholds, where method='hockey-stick'", rule,
+            "Labels are drawn anew, so ranks of the scores are not those of the labelled ones.",
+        )
+    criterion = _criterion(method, alpha, target.delta or 0.0, eps or 0.0)
+    text, chosen = "", threshold
+    if rule == "split":
+        outside, inside, chosen, text = _split(
+            outside, inside, generator, criterion, classifier_of(OWNER, classifier) if makes_scores else None
+        )
+    labels = 0
+    if method == "hockey-stick":
+        outside, inside, labels = labelled(outside, inside, eps or 0.0, generator)
+    table = _table(rule, outside, inside, chosen, text, together=method in ONE_RUN)
+    notes: tuple[str, ...] = (COINS,) if method in ONE_RUN else (INDEPENDENT,)
+    notes = (*notes, rules.UNPROVED) if rule == "hull" else notes
+    if method in ONE_RUN:
+        found = _one_run(table, target, alpha, method, notes)
+    elif method == "hockey-stick":
+        found = _hockey_stick(table, labels, eps or 0.0, alpha, notes)
+    else:
+        found = _from_table(table, target, alpha, method, notes, criterion, family, relation, order)
+    if makes_scores:
+        found = replace(found, works=(*found.works, *WORKS["classifier"]))
+    return target.judged(found)
+
+
+def _split(
+    x0: Array, x1: Array, rng: np.random.Generator, criterion: Criterion, train: Callable[[Array, Array], Score] | None
+) -> tuple[Array, Array, float, str]:
+    """The scores to be counted, the threshold that the other half chose, and the rule in words."""
+    for name, x in (("x0", x0), ("x1", x1)):
+        if len(x) < 2:
+            _check.refuse(OWNER, name, "at least two samples where selection='split'", len(x))
+    (a0, b0), (a1, b1) = rules.halves(x0, rng), rules.halves(x1, rng)
+    text = f"split: chosen on {len(a0)} + {len(a1)} samples, counted on the other {len(b0)} + {len(b1)}"
+    if train is not None:
+        score = train(a0, a1)
+        a0, a1, b0, b1 = (_check.reals(OWNER, "classifier", score(part), infinite=True) for part in (a0, a1, b0, b1))
+        text += ", scored by a classifier trained on the first half"
+    return b0, b1, rules.best_threshold(a0, a1, criterion), text
+
+
+def _table(rule: str, x0: Array, x1: Array, threshold: Any, text: str, together: bool) -> Table:
+    if rule == "split":
+        return rules.one(x0, x1, threshold, text)
+    if rule == "fixed":
+        value = _check.real(OWNER, "threshold", threshold, infinite=True)
+        return rules.one(x0, x1, value, f"fixed: threshold {value:g}, stated beforehand")
+    if rule == "hull":
+        return rules.hull(x0, x1)
+    if threshold is not None:
+        return rules.listed(OWNER, x0, x1, threshold)
+    return rules.ranked_together(x0, x1) if together else rules.ranked_outside(x0, x1)
+
+
+def _samples(name: str, value: Any) -> Array:
+    array = _check.reals(OWNER, name, value, infinite=True)
+    if array.ndim not in (1, 2) or not array.size:
+        _check.refuse(OWNER, name, "one-dimensional scores or two-dimensional outputs, at least one", np.shape(array))
+    return array
+
+
+def _criterion(method: str, alpha: float, delta: float, epsilon: float) -> Criterion:
+    """What a rule looks for: the bound itself where it is cheap for all thresholds at once, else one that rises with it."""
+
+    def limits(t: Table) -> tuple[Array, Array]:
+        a = alpha / (2 * t.rules)
+        fp, fn = np.asarray(t.fp, dtype=float), t.p - np.asarray(t.tp, dtype=float)
+        with np.errstate(invalid="ignore"):
+            fpr = np.where(fp < t.n, betaincinv(fp + 1, np.maximum(t.n - fp, 1e-9), 1 - a), 1.0)
+            fnr = np.where(fn < t.p, betaincinv(fn + 1, np.maximum(t.p - fn, 1e-9), 1 - a), 1.0)
+        return fpr, fnr
+
+    def model_free(t: Table) -> Array:
+        fpr, fnr = limits(t)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = np.log(np.maximum(1 - fnr - delta, 0.0) / fpr), np.log(np.maximum(1 - fpr - delta, 0.0) / fnr)
+        return np.maximum(first, second)
+
+    def gaussian(t: Table) -> Array:
+        fpr, fnr = limits(t)
+        return np.asarray(-ndtri(fpr) - ndtri(fnr))
+
+    def precise(t: Table) -> Array:
+        r = t.tp + t.fp
+        with np.errstate(invalid="ignore"):
+            return np.where(t.tp > 0, betaincinv(np.maximum(t.tp, 1e-9), r - t.tp + 1.0, alpha / t.rules), 0.0)
+
+    def gap(t: Table) -> Array:
+        return np.asarray(t.tp / t.p - math.exp(min(epsilon, 700.0)) * t.fp / t.n)
+
+    if method in ("cp", "bayes"):
+        return model_free
+    if method in ONE_RUN:
+        return precise
+    return gap if method in ("hockey-stick", "total-variation") else gaussian
+
+
+def _from_table(
+    table: Table, target: Stated, alpha: float, method: str, notes: tuple[str, ...], criterion: Criterion, family: Any,
+    relation: Adjacency, order: float | None,
+) -> AuditResult:
+    """The bound at the best row, at alpha over the number of rows."""
+    best = int(np.argmax(criterion(table)))
+    counts = float(table.tp[best]), table.p, float(table.fp[best]), table.n
+    at: dict[str, Any] = {"threshold": float(table.threshold[best]), "counts": tuple(int(c) for c in counts)}
+    if method in FROM_COUNTS:
+        assert target.delta is not None
+        found = from_counts(*counts, target.delta, alpha, method, family, relation, table.text, table.rules, notes, **at)
+        if table.single:
+            return found
+        return replace(found, upper=None)
+    limit = rates(*counts, alpha / table.rules)
+    details = at | {"fpr_upper": limit.fpr_upper, "fnr_upper": limit.fnr_upper, "tpr_lower": limit.tpr_lower}
+    if method == "total-variation":
+        value = max(limit.tpr_lower - limit.fpr_upper, 0.0)
+        top = min(limit.tpr_upper - limit.fpr_lower, 1.0) if table.single else None
+        name, quantity = "total variation of one event, Clopper-Pearson limits", "total variation"
+    else:
+        a = _check.real(OWNER, "order", order, low=1.0, open_low=True)
+        value, top = renyi_at_least(limit, a), None
+        name, quantity = "Renyi divergence of one event, Clopper-Pearson limits (data processing)", f"Renyi divergence of order {a:g}"
+        details |= {"order": a}
+    return AuditResult(quantity, value, top, alpha, "confidence", table.text, notes, name, details, works=WORKS[method])
+
+
+def _one_run(table: Table, target: Stated, alpha: float, method: str, notes: tuple[str, ...]) -> AuditResult:
+    """The best row; the bound at delta = 0 says which rows can still beat the best so far."""
+    assert target.delta is not None
+    m, share = table.p + table.n, alpha / table.rules
+    promise = _criterion(method, alpha, 0.0, 0.0)(table)
+    best: AuditResult | None = None
+    for i in np.argsort(-promise, kind="stable"):
+        v, r = int(table.tp[i]), int(table.tp[i] + table.fp[i])
+        if best is not None and _cannot_beat(best, m, r, v, target.delta, share, method):
+            continue
+        found = from_guesses(
+            m, r, v, target.delta, alpha, method, table.text, table.rules, notes,
+            threshold=float(table.threshold[i]), guesses=(m, r, v),
+        )
+        if best is None or found.lower > best.lower:
+            best = found
+    assert best is not None
+    return best
+
+
+def _cannot_beat(best: AuditResult, m: int, r: int, v: int, delta: float, share: float, method: str) -> bool:
+    """Whether a row does not even reject what the best one rejected."""
+    if method == "steinke":
+        return one_run_p_value(m, r, v, best.lower, delta) >= share
+    return v == 0 or fdp_excess(m, r, v, best.mu or 0.0, share) <= 0.0
+
+
+def _hockey_stick(table: Table, labels: int, epsilon: float, alpha: float, notes: tuple[str, ...]) -> AuditResult:
+    """delta at eps, at the row with the most correct labels; missing ones are wrong."""
+    correct = table.tp + (table.n - table.fp)
+    best = int(np.argmax(correct))
+    return AuditResult(
+        f"delta at epsilon = {epsilon:g}", hockey_stick_at_least(int(correct[best]), labels, epsilon, alpha / table.rules), None,
+        alpha, "confidence", table.text, notes, "hockey-stick divergence of one event, exact binomial limit on an accuracy",
+        {"threshold": float(table.threshold[best]), "correct": int(correct[best]), "labels": labels},
+        works=WORKS["hockey-stick"],
+    )

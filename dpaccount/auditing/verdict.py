@@ -1,0 +1,337 @@
+"""The verdict on a claim: holds, refuted, or undecided because these facts are missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from dpaccount.auditing.claims import Claim, read_claims
+from dpaccount.auditing.errors import FOUND, NOT_CHECKED, Finding, Sheet, twelve
+from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
+from dpaccount.auditing.readings import Reading, Run, epsilon_of, least_shuffled_noise, reading
+from dpaccount.auditing.works import WORKS
+from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.statement import shown, shown_down, shown_up
+
+STATED = "the run as stated: noise, sizes, sampler and relation are taken from the claim"
+SEEN = "lower ends assume that every noisy update is seen, or a loss whose last iterate tells as much"
+READINGS = (
+    ("poisson", "add-or-remove"), ("poisson", "replace-one"), ("shuffled", "zero-out"), ("shuffled", "replace-one"),
+    ("fixed-order", "zero-out"), ("fixed-size", "replace-one"), ("full-batch", "add-or-remove"),
+)
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """What became of a claim, with the bound, the theorem and the assumption behind it.
+
+    Parameters
+    ----------
+    claim : Claim
+    verdict : {"holds", "refuted", "undecided"}
+    reason : str
+        One sentence: which bound decided, or what is missing.
+    lower, upper : float
+        epsilon that the stated run needs at least (0 if nothing is known), and what is proved (inf if nothing is).
+    theorem : str
+        Where both come from.
+    assumptions : tuple of str
+    findings : tuple of Finding
+        The twelve usual errors.
+    missing : tuple of str
+        Fields without which nothing can be decided.
+    sheet : Sheet
+        The run and its own reading, from which `readings` and `changes` are made.
+    """
+
+    claim: Claim
+    verdict: str
+    reason: str
+    lower: float
+    upper: float
+    theorem: str
+    assumptions: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]
+    sheet: Sheet = field(repr=False)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """epsilon of the same numbers under each sampler and relation; computed when asked for."""
+        return tuple(_readings(self.sheet.run))
+
+    @cached_property
+    def changes(self) -> tuple[str, ...]:
+        """The smallest changes that would make the claim true, or how much it could spare; computed when asked for."""
+        return tuple(_changes(self.sheet, self.verdict))
+
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        """The errors that were found."""
+        return tuple(f for f in self.findings if f.status == FOUND)
+
+    @property
+    def unchecked(self) -> tuple[Finding, ...]:
+        """The errors that could not be looked for."""
+        return tuple(f for f in self.findings if f.status == NOT_CHECKED)
+
+    # as an audit's result
+    level = 0.0
+    kind = "computed"
+    selection = "none: nothing was sampled"
+
+    @property
+    def works(self) -> tuple[tuple[str, str], ...]:
+        """Keys of the works behind the bound, for `dpaccount.citations`."""
+        sampler = () if self.claim.sampler is None else WORKS[self.claim.sampler]
+        tuned = WORKS["tuning"] if self.claim.tuning_runs and self.claim.tuning_runs > 1 else ()
+        return (*sampler, *tuned)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; an infinite bound is None."""
+        return {
+            "verdict": self.verdict, "reason": self.reason,
+            "claim": {k: v for k, v in vars(self.claim).items() if v is not None},
+            "lower": _finite(self.lower), "upper": _finite(self.upper), "theorem": self.theorem,
+            "kind": self.kind, "assumptions": list(self.assumptions), "missing": list(self.missing),
+            "findings": [
+                {"number": f.number, "title": f.title, "status": f.status, "effect": f.effect or None, "text": f.text,
+                 "needs": list(f.needs)} for f in self.findings
+            ],
+            "readings": [
+                {"name": r.name, "lower": _finite(r.lower), "upper": _finite(r.upper), "figure": r.figure, "theorem": r.theorem}
+                for r in self.readings
+            ],
+            "changes": list(self.changes),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(lines(self))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def check_claim(spec: Any) -> Any:
+    """Check a claimed guarantee on paper: *holds*, *refuted*, or *undecided* for want of facts.
+
+    Parameters
+    ----------
+    spec : dict, `Claim`, str or Path, or a list of them
+        The fields of `Claim`; TOML or JSON text; a path that ends in .toml or .json. A file may hold several claims,
+        as ``[[claim]]`` tables or a JSON list.
+
+    Returns
+    -------
+    ClaimVerdict, or a list of them
+        A list if the spec may hold several claims.
+
+    Raises
+    ------
+    ValueError
+        For unknown fields, with the nearest valid name, and for fields that contradict each other, naming both.
+
+    Guarantee
+    ---------
+    *refuted*: a data set is known on which the stated run needs more than the claimed epsilon, or an error that was
+    found makes it so. *holds*: a theorem proves the claimed (epsilon, delta) for the run as stated, and none of the errors that could be
+    looked for voids it; what could not be looked for is listed. Otherwise *undecided*.
+
+    Examples
+    --------
+    >>> from dpaccount.auditing import check_claim
+    >>> run = dict(noise_multiplier=1.1, dataset_size=60000, batch_size=256, epochs=60, epsilon=2.9, delta=1e-5,
+    ...            adjacency="add-or-remove")
+    >>> check_claim(dict(run, sampler="poisson")).verdict
+    'holds'
+    >>> shuffled = check_claim(dict(run, sampler="shuffled"))
+    >>> shuffled.verdict, round(shuffled.lower, 2)
+    ('refuted', 10.86)
+    >>> check_claim(run).missing
+    ('sampler',)
+    """
+    claims, several = read_claims(spec)
+    verdicts = [_judged(claim) for claim in claims]
+    return verdicts if several else verdicts[0]
+
+
+def _judged(claim: Claim) -> ClaimVerdict:
+    run = _run(claim)
+    own = None
+    if run is not None and claim.sampler is not None and claim.adjacency is not None:
+        own = reading(run, claim.sampler, claim.adjacency)
+        if claim.analysis == "last-iterate" and claim.convex and claim.released == "final-model":
+            own = replace(own, lower=0.0, theorem=f"{own.theorem}; the lower end is void where all but the last iterate are hidden")
+    sheet = Sheet(claim, run, own)
+    findings = twelve(sheet)
+    verdict, reason = _decided(claim, own, findings)
+    return ClaimVerdict(
+        claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
+        (STATED, SEEN), findings, claim.missing, sheet,
+    )
+
+
+def _run(claim: Claim) -> Run | None:
+    if claim.noise_multiplier is None or claim.rate is None or claim.updates is None or claim.delta is None:
+        return None
+    return Run(
+        claim.noise_multiplier, claim.rate, claim.updates, claim.delta, claim.passes, claim.dataset_size, claim.logical_batch
+    )
+
+
+def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...]) -> tuple[str, str]:
+    refuting = [f for f in findings if f.effect == "refutes"]
+    if own is not None and claim.epsilon is not None and own.lower > claim.epsilon:
+        return REFUTED, (
+            f"the run as stated needs epsilon >= {shown_down(own.lower, 7)} at delta = {claim.delta:g}, more than the claimed "
+            f"{shown(claim.epsilon)}" + _named(refuting)
+        )
+    if refuting:
+        return REFUTED, f"error {refuting[0].number}, {refuting[0].title}: {refuting[0].text}"
+    if claim.missing:
+        return UNDECIDED, f"missing: {', '.join(claim.missing)}; the figures below show what each answer would mean"
+    assert own is not None
+    voiding = [f for f in findings if f.effect == "voids"]
+    if own.upper <= claim.epsilon and not voiding:
+        rest = _rest(findings)
+        return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for the run as stated{rest}"
+    if voiding:
+        return UNDECIDED, f"error {voiding[0].number}, {voiding[0].title}: {voiding[0].text}"
+    return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"
+
+
+def _rest(findings: tuple[Finding, ...]) -> str:
+    """What a claim that holds must still hear about the twelve errors."""
+    left = sum(f.status == NOT_CHECKED for f in findings)
+    weak = sum(f.status == FOUND for f in findings)
+    parts = [f"{weak} of the twelve usual errors {'were' if weak > 1 else 'was'} found, which does not make it false"] if weak else []
+    if left:
+        parts.append(f"{left} {'more' if weak else 'of the twelve usual errors'} could not be looked for")
+    return "".join(f"; {part}" for part in parts) or "; none of the twelve usual errors was found"
+
+
+def _named(found: list[Finding]) -> str:
+    return f" (error {found[0].number}, {found[0].title})" if found else ""
+
+
+def _readings(run: Run | None) -> Iterator[Reading]:
+    """epsilon under each reading of the same numbers."""
+    if run is None:
+        return
+    for sampler, adjacency in READINGS:
+        if sampler == "full-batch" and run.rate != 1.0:
+            continue
+        if run.rate == 1.0 and sampler != "full-batch":
+            continue
+        yield reading(run, sampler, adjacency)
+
+
+def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
+    """The smallest change that would make the claim true, field by field; for one that holds, what it could spare."""
+    claim, run = sheet.claim, sheet.run
+    if run is None or claim.epsilon is None or claim.epsilon <= 0.0 or claim.sampler is None or claim.adjacency is None:
+        return
+    own = sheet.own
+    assert own is not None
+    enough = _least_noise(run, claim)
+    if verdict == HOLDS:
+        if enough is not None and enough < run.sigma:
+            yield f"to spare: a noise multiplier of {shown_up(enough, 6)} would be enough"
+        return
+    if math.isfinite(own.upper) and own.upper > claim.epsilon:
+        yield f"claim epsilon = {shown_up(own.upper, 6)}"
+    if enough is not None and enough > run.sigma:
+        yield f"raise the noise multiplier to {shown_up(enough, 6)}"
+    if claim.sampler == "shuffled":
+        poisson = sheet.under("poisson")
+        if poisson is not None and poisson.upper <= claim.epsilon:
+            yield f"draw batches by Poisson sampling: then epsilon <= {shown_up(poisson.upper, 7)}"
+        if own.lower > claim.epsilon:
+            least = least_shuffled_noise(run, claim.adjacency, claim.epsilon)
+            yield f"with shuffled batches no noise multiplier below {shown_down(least, 4)} can be enough"
+    elif claim.sampler == "poisson" and own.upper > claim.epsilon:
+        fewer = _most_steps(run, claim)
+        if fewer is not None:
+            yield f"stop after {fewer} of {run.steps} steps"
+    if claim.adjacency == "replace-one":
+        other = sheet.under(adjacency="add-or-remove")
+        if other is not None and other.upper <= claim.epsilon:
+            yield f"claim it under add-or-remove: then epsilon <= {shown_up(other.upper, 7)}"
+
+
+def _least_noise(run: Run, claim: Claim) -> float | None:
+    """The least noise multiplier that is proved to be enough for the sampler and relation as stated."""
+    if claim.adjacency == "replace-one" and claim.sampler in ("poisson", "fixed-size"):
+        return None
+    q = {"poisson": run.rate, "full-batch": 1.0}.get(claim.sampler)
+    if q is None and claim.sampler in ("shuffled", "fixed-order") and claim.adjacency != "add-or-remove" and run.passes:
+        count = run.passes
+    elif q is not None:
+        count = run.steps
+    else:
+        return None
+    rate = 1.0 if q is None else q
+    try:
+        found = calibrate(
+            lambda s: count * (Gaussian(s) if rate == 1.0 else PoissonSampled(Gaussian(s), rate)),
+            epsilon=claim.epsilon, delta=claim.delta, adjacency=claim.adjacency,
+        )
+    except (UnreachableTarget, ArithmeticError):
+        return None
+    return float(found) or None
+
+
+def _most_steps(run: Run, claim: Claim) -> int | None:
+    if claim.adjacency == "replace-one":
+        return None
+    low, high = 0, run.steps
+    while high - low > 1:
+        middle = (low + high) // 2
+        if float(epsilon_of(run.pair(steps=middle), claim.adjacency, run.delta).upper) <= claim.epsilon:
+            low = middle
+        else:
+            high = middle
+    return low or None
+
+
+def lines(found: ClaimVerdict) -> Iterator[str]:
+    """The verdict as text: what was decided, by which bound, under which assumption; then the table of errors and readings."""
+    claim = found.claim
+    name = f"{claim.name}: " if claim.name else ""
+    said = "no epsilon stated" if claim.epsilon is None else f"epsilon = {shown(claim.epsilon)}"
+    at = "no delta stated" if claim.delta is None else f"delta = {claim.delta:g}"
+    yield f"{found.verdict.upper():<11}{name}({said}, {at})"
+    yield f"{'because':<11}{found.reason}"
+    if found.theorem:
+        yield f"{'bound':<11}{Reading('', found.lower, found.upper, '').text}"
+        yield f"{'theorem':<11}{found.theorem}"
+    for text in found.assumptions:
+        yield f"{'assumes':<11}{text}"
+    for text in found.changes:
+        yield f"{'change' if found.verdict != HOLDS else 'note':<11}{text}"
+    yield ""
+    yield "The twelve usual errors"
+    marks = {"found": "FOUND", "checked": "ok", NOT_CHECKED: "?"}
+    for f in found.findings:
+        effect = f" ({f.effect} the claim)" if f.effect else ""
+        yield f"{f.number:>3} {marks[f.status]:<6}{f.title}{effect}"
+        yield f"          {f.text}"
+    if found.readings:
+        yield ""
+        yield f"epsilon at delta = {claim.delta:g} of the same numbers under each reading (above, within, or open to the claim)"
+        width = max(len(r.name) for r in found.readings) + 2
+        for r in found.readings:
+            mark = " <- as stated" if r.name == f"{claim.sampler}, {claim.adjacency}" else ""
+            yield f"    {r.name:<{width}}{_beside(r, claim.epsilon):<9}{r.text}{mark}"
+
+
+def _beside(found: Reading, claimed: float | None) -> str:
+    if claimed is None:
+        return ""
+    return "above" if found.lower > claimed else "within" if found.upper <= claimed else "open"
