@@ -113,7 +113,9 @@ TABLE: Table = {
     "certified_delta.adjacency": text(lambda v: dpaccount.certified_delta(Gaussian(1.0), 0.5, adjacency=v)),
     "certified_delta.digits": whole(lambda v: dpaccount.certified_delta(Gaussian(1.0), 0.5, digits=v), 0, -1, 401),
     "certified_epsilon.guarantee": pair(lambda v: dpaccount.certified_epsilon(v, 0.5)),
-    "certified_epsilon.delta": number(lambda v: dpaccount.certified_epsilon(Gaussian(1.0), v), 0.0, 1.0, -0.1, "x", [0.5], without=("1.0",)),
+    "certified_epsilon.delta": number(
+        lambda v: dpaccount.certified_epsilon(Gaussian(1.0), v), 0.0, 1.0, -0.1, "x", [0.5], without=("1.0",)
+    ),
     "certified_epsilon.adjacency": text(lambda v: dpaccount.certified_epsilon(Gaussian(1.0), 0.5, adjacency=v)),
     "certified_epsilon.digits": whole(lambda v: dpaccount.certified_epsilon(Gaussian(1.0), 0.5, digits=v), 0, -1, 401),
     "BestOf.options": pair(BestOf),
