@@ -9,7 +9,9 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import BestOf, options_of
 from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.iteration.face import LastIterate
 from dpaccount.iteration.noisy_gd import NoisyGD
+from dpaccount.iteration.stopping import RandomPermutation
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -43,7 +45,7 @@ def citations(*answers: Any) -> str:
 
     Parameters
     ----------
-    *answers : Bounds, Calibration, PrivacyProfile, DominatingPair, RenyiBound, BestOf, TrainingRun, NoisyGD, or an audit's result
+    *answers : Bounds, Calibration, PrivacyProfile, a guarantee, TrainingRun, PNSGD and its variants, NoisyGD, or an audit's result
         A `Bounds` knows how it was computed but not for which mechanism: pass its profile beside it.
         A `PrivacyProfile` adds the engine that `select` names.
 
@@ -94,6 +96,9 @@ def _of(answer: Any, methods: list[str]) -> Works:
         for option in _used(answer, methods):
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
+    elif isinstance(answer, LastIterate):
+        for method in methods or answer.methods[:-1]:
+            yield from _of_last_iterate(answer, method)
     elif isinstance(answer, NoisyGD):
         for method in methods or [m for m in answer.methods if m not in ("best", "composition")]:
             yield from _of_method(method)
@@ -104,7 +109,7 @@ def _of(answer: Any, methods: list[str]) -> Works:
         yield from answer.works
     else:
         _check.refuse(
-            "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee, TrainingRun or NoisyGD", answer, kind=TypeError
+            "citations", "answers", "a Bounds, Calibration, PrivacyProfile, guarantee, TrainingRun or last iterate", answer, kind=TypeError
         )
 
 
@@ -127,7 +132,7 @@ def _of_alternatives(guarantee: Guarantee) -> Works:
 
 def _of_method(method: str) -> Works:
     """From the name of the engine or theorem in `Bounds.method`."""
-    if "line" in method or "circle" in method:
+    if any(name in method for name in ("line", "circle", "smoothed")):
         yield "alghamdi2023saddle", "the privacy curve as a contour integral, Theorem 3.1"
     if "lattice" in method:
         yield "doroshenko2022connect", "pessimistic and optimistic privacy-loss distributions on a lattice"
@@ -147,8 +152,33 @@ def _of_method(method: str) -> Works:
         yield "asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps after a record's last use, Lemma 3"
     if "composition" in method:
         yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
+    if method in ("rdp", "composed", "released"):
+        yield from _LAST_ITERATE[method]
     if "group" in method:
         yield "dwork2014algorithmic", "group privacy"
+
+
+def _of_last_iterate(run: LastIterate, method: str) -> Works:
+    """With the theorem that `run.theorem` names as the reason."""
+    for key, reason in _of_method(method):
+        yield key, run.theorem(method) if key in ("asoodeh2020contraction", "bok2024shifted") else reason
+    if isinstance(run, RandomPermutation):
+        yield "sordello2021shuffled", "a random order of the records, by joint convexity"
+
+
+_LAST_ITERATE: dict[str, tuple[tuple[str, str], ...]] = {
+    "rdp": (
+        ("feldman2018privacy", "Renyi divergence of the last iterate, Theorem 23 (random stopping: Lemma 25 and Theorem 26)"),
+        ("balle2019mixing", "the same for strongly convex losses, Theorem 5"),
+        ("mironov2017renyi", "Renyi differential privacy and its conversion to (epsilon, delta), Proposition 3"),
+        ("canonne2020discrete", "the improved conversion from Renyi to (epsilon, delta), Proposition 12"),
+    ),
+    "composed": (
+        ("asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps between uses of a record, Lemma 3"),
+        ("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),
+    ),
+    "released": (("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),),
+}
 
 
 def _of_guarantee(guarantee: Guarantee, adjacency: Adjacency) -> Works:
@@ -268,6 +298,13 @@ BIBLIOGRAPHY = {
   volume = {31},
   year = {2018}
 }""",
+    "balle2019mixing": """@inproceedings{balle2019mixing,
+  title = {Privacy Amplification by Mixing and Diffusion Mechanisms},
+  author = {Balle, Borja and Barthe, Gilles and Gaboardi, Marco and Geumlek, Joseph},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume = {32},
+  year = {2019}
+}""",
     "bichsel2021dp": """@inproceedings{bichsel2021dp,
   title = {{DP-Sniper}: Black-Box Discovery of Differential Privacy Violations using Classifiers},
   author = {Bichsel, Benjamin and Steffen, Samuel and Bogunovic, Ilija and Vechev, Martin},
@@ -362,6 +399,13 @@ BIBLIOGRAPHY = {
   year = {2014},
   doi = {10.1561/0400000042}
 }""",
+    "feldman2018privacy": """@inproceedings{feldman2018privacy,
+  title = {Privacy Amplification by Iteration},
+  author = {Feldman, Vitaly and Mironov, Ilya and Talwar, Kunal and Thakurta, Abhradeep},
+  booktitle = {59th Annual IEEE Symposium on Foundations of Computer Science},
+  pages = {521--532},
+  year = {2018}
+}""",
     "ghosh2009universally": """@inproceedings{ghosh2009universally,
   title = {Universally Utility-Maximizing Privacy Mechanisms},
   author = {Ghosh, Arpita and Roughgarden, Tim and Sundararajan, Mukund},
@@ -425,6 +469,12 @@ BIBLIOGRAPHY = {
   author = {Papernot, Nicolas and Steinke, Thomas},
   booktitle = {International Conference on Learning Representations},
   year = {2022}
+}""",
+    "sordello2021shuffled": """@inproceedings{sordello2021shuffled,
+  title = {Privacy Amplification via Iteration for Shuffled and Online {PNSGD}},
+  author = {Sordello, Matteo and Bu, Zhiqi and Dong, Jinshuo},
+  booktitle = {Machine Learning and Knowledge Discovery in Databases},
+  year = {2021}
 }""",
     "steinke2023privacy": """@inproceedings{steinke2023privacy,
   title = {Privacy Auditing with One (1) Training Run},

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures._iteration import CAPTION, LINES, SETTINGS, TITLES
+from figures._iteration import CAPTION, LINES, SETTINGS
 
+SHORT = {"convex": r"$\rho = 0$, $\sigma = 2$", "strong": r"$\rho = 0.4$, $\sigma = 1$"}
 CONVERSIONS = ("mironov", "improved", "optimal")
 ENDS = {("convex", 1): 4.0, ("convex", 20): 4.0, ("convex", 39): 4.0, ("strong", 20): 0.5, ("strong", 30): 1.6, ("strong", 39): 5.0}
 
@@ -32,15 +33,13 @@ def data(*, quick: bool = False) -> dict[str, Any]:
 
 def draw(numbers: dict[str, Any]) -> Figure:
     """Two rows of three panels with a common legend below."""
-    figure = Figure(figsize=(11.0, 8.2))
-    rows = figure.subfigures(2, 1, height_ratios=(1.0, 1.25))
-    for row, (name, (_, records)) in zip(rows, SETTINGS.items(), strict=True):
-        row.suptitle(TITLES[name], x=0.02, horizontalalignment="left", fontsize=13, fontweight="bold")
-        for axes, index in zip(row.subplots(1, 3), records, strict=True):
-            _panel(axes, numbers["panels"][name, index])
-            axes.set_title(f"record $i = {index}$", loc="left")
-    handles, labels = rows[1].axes[0].get_legend_handles_labels()
-    rows[1].legend(handles, labels, loc="outside lower center", ncols=4, title=CAPTION)
+    figure = Figure(figsize=(11.0, 7.6))
+    grid = figure.subplots(2, 3)
+    for axes, ((name, index), panel) in zip(grid.flat, numbers["panels"].items(), strict=True):
+        _panel(axes, panel)
+        axes.set_title(f"{SHORT[name]}, record $i = {index}$", loc="left", fontsize=12)
+    handles, labels = grid[1, 2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, title=CAPTION)
     return figure
 
 
@@ -48,10 +47,12 @@ def _panel(axes: Axes, panel: dict[str, Any]) -> None:
     for kind in ("best", *CONVERSIONS, "shifted", "contraction", "exact"):
         log10 = panel[kind] / np.log(10.0)
         seen = np.isfinite(log10)
-        start = {"marker": "o", "markersize": 4.0, "markevery": [0]} if kind == "exact" else {}
-        axes.plot(panel["epsilon"][seen], log10[seen], clip_on=kind != "exact", **LINES[kind], **start)
+        if not seen.any():  # an instance below what a quadrature resolves
+            continue
+        mark = {"marker": "o", "markersize": 4.0, "markevery": [0]} if kind == "exact" else {}
+        axes.plot(panel["epsilon"][seen], log10[seen], **LINES[kind], **mark)
     bottom = max(1.08 * float(panel["best"].min()) / np.log(10.0), -60.0)
     axes.set(
-        xlabel=r"privacy budget $\varepsilon$", ylabel=r"$\log_{10}\,\delta$", xlim=(0.0, panel["epsilon"][-1]),
+        xlabel=r"privacy budget $\varepsilon$", ylabel=r"$\log_{10}\,\delta$", xlim=(-0.02 * panel["epsilon"][-1], panel["epsilon"][-1]),
         ylim=(bottom, -0.04 * bottom),
     )

@@ -15,10 +15,14 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from figures import (
+    a_random_stop_or_order_treats_all_alike,
     certified_digits_cost_less_than_a_grid,
+    contraction_wins_at_small_epsilon,
     dp_sgd_is_ruled_by_removal,
+    every_bound_lies_above_every_instance,
     gaussian_delta_falls_with_noise,
     hidden_iterates_cost_a_bounded_epsilon,
+    late_records_pay_more,
     ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
     sampling_makes_the_trade_off_asymmetric,
@@ -163,6 +167,37 @@ def test_the_hard_corner_keeps_its_digits():
     assert known > len(ordinary["width"]) / 2
     assert np.median(ordinary["seconds"]) < 1.0
     assert min(group["seconds"].min() for group in groups) > 0.0
+
+
+def test_contraction_wins_at_small_epsilon():
+    for panel in contraction_wins_at_small_epsilon.data(quick=True)["panels"].values():
+        others = [panel[kind] for kind in ("shifted", *contraction_wins_at_small_epsilon.CONVERSIONS)]
+        assert all(panel["contraction"][0] < other[0] for other in others)
+        assert (panel["best"] <= np.min([panel["contraction"], *others], axis=0) + ROUNDING).all()
+        assert (panel["exact"] <= panel["best"] + ROUNDING).all()
+
+
+def test_late_records_pay_more():
+    for curves in late_records_pay_more.data(quick=True).values():
+        assert (np.diff(curves["best"]) > 0).all()
+        assert curves["best"][-1] - curves["best"][0] > 20 * np.log(10)
+        assert (curves["exact"] <= curves["best"] + ROUNDING).all()
+
+
+def test_a_random_stop_or_order_treats_all_alike():
+    numbers = a_random_stop_or_order_treats_all_alike.data(quick=True)
+    assert numbers["stopped"].max() == numbers["stopped"][0] < 1.4 * numbers["stopped"].min()
+    assert_allclose(numbers["permuted"], numbers["stopped"][0], rtol=1e-12)
+    assert numbers["fixed"].min() < 1e-20 < numbers["permuted"][0] < numbers["fixed"].max() / 20
+    assert (numbers["stopped, worst"] < numbers["stopped, rdp"]).all()
+    assert (numbers["stopped, worst"] < numbers["fixed, worst"]).all()
+
+
+def test_every_bound_lies_above_every_instance():
+    for panel in every_bound_lies_above_every_instance.data(quick=True)["panels"]:
+        for kind in ("rdp", "shifted", "contraction"):
+            if kind in panel:  # 2e-5: the quadrature of Laplace noise
+                assert (panel["exact"] <= panel[kind] * (1 + 2e-5) + 1e-12).all()
 
 
 def test_hidden_iterates_cost_a_bounded_epsilon():

@@ -16,9 +16,13 @@ from numpy.testing import assert_allclose
 from references import make_iteration
 
 from dpaccount.calibration import calibrate
-from dpaccount.iteration import PNSGD
-from dpaccount.renyi import RenyiBound, renyi_epsilon
+from dpaccount.citations import cited
+from dpaccount.conversions import renyi_epsilon
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.iteration import PNSGD, Chain, best_of
+from dpaccount.renyi import RenyiBound
 from dpaccount.results import Status
+from tests.test_bad_input import NOT_NUMBERS, SHAPE
 
 ROOT = Path(__file__).resolve().parents[1]
 RELATIVE = 1e-12
@@ -410,6 +414,18 @@ def test_more_passes_cost_more_and_less_than_releasing_all():
         assert (answers[2] <= released * (1 + 1e-12)).all()
 
 
+def test_every_bound_on_several_laplace_passes_reaches_zero():
+    run = replace(LAPLACE, num_records=5, diameter=0.6).several_passes(3)
+    for method, most in (("released", 3.0), ("composed", 1.0 + 2 * 0.6), ("contraction", 3.0), ("best", 1.0 + 2 * 0.6)):
+        zero = run.epsilon(delta=0.0, method=method).upper
+        assert run.delta(epsilon=zero, method=method).upper == 0.0
+        assert zero <= most * 1.01
+        small = run.epsilon(delta=1e-3, index=[2, 5], method=method).upper
+        assert (small < zero).all()
+        assert (run.delta(epsilon=small, index=[2, 5], method=method).upper <= 1e-3 * (1 + 1e-14)).all()
+    assert replace(LAPLACE, num_records=5).random_stopping().epsilon(delta=0.0).upper == 1.0
+
+
 def test_the_joint_bound_beats_composition_where_the_last_steps_are_many():
     run = replace(FIG_2, num_records=6).several_passes(3)
     joint, composed = (float(run.delta(epsilon=0.3, index=1, method=m)) for m in ("contraction", "composed"))
@@ -417,3 +433,73 @@ def test_the_joint_bound_beats_composition_where_the_last_steps_are_many():
     many = replace(FIG_2, num_records=1, diameter=50.0).several_passes(12)
     joint, composed = (float(many.delta(epsilon=2.0, method=m)) for m in ("contraction", "composed"))
     assert composed < joint
+
+
+# bad input
+
+
+@pytest.mark.parametrize("name", ["lipschitz", "smoothness", "strong_convexity", "step_size", "diameter", "noise_scale"])
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, float("nan"), -1.5, 10**400])
+def test_constants_that_are_none_are_refused(name, value):
+    with pytest.raises((ValueError, TypeError), match=SHAPE):
+        replace(FIG_2, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: replace(FIG_2, num_records=0),
+        lambda: replace(FIG_2, num_records=2.5),
+        lambda: replace(FIG_2, step_size=0.0),
+        lambda: replace(FIG_2, diameter=0.0),
+        lambda: replace(FIG_2, lipschitz=math.inf),
+        lambda: replace(FIG_2, noise="cauchy"),
+        lambda: replace(FIG_2, gradient_step="exact"),
+        lambda: FIG_2.delta(epsilon=math.nan),
+        lambda: FIG_2.delta(epsilon="1"),
+        lambda: FIG_2.delta(epsilon=1.0, index=0),
+        lambda: FIG_2.delta(epsilon=1.0, index=41),
+        lambda: FIG_2.delta(epsilon=1.0, index=1.5),
+        lambda: FIG_2.delta(epsilon=[1.0, 2.0], index=[1, 2, 3]),
+        lambda: FIG_2.delta(epsilon=1.0, method="magic"),
+        lambda: FIG_2.delta(epsilon=1.0, conversion="magic"),
+        lambda: FIG_2.delta(epsilon=1.0, instance=1),
+        lambda: FIG_2.epsilon(),
+        lambda: FIG_2.epsilon(delta=0.1, log_delta=-1.0),
+        lambda: FIG_2.epsilon(delta=1.5),
+        lambda: FIG_2.epsilon(log_delta=0.5),
+        lambda: FIG_2.theorem("magic"),
+        lambda: FIG_2.rdp_rate(1, "magic"),
+        lambda: LAPLACE.rdp_rate(1),
+        lambda: FIG_2.several_passes(0),
+        lambda: FIG_2.random_stopping().rdp(1.0),
+        lambda: Chain(((1, 1),), ((1, 1), (1, 0)), 0.0, 1.0, "gaussian", 1.0),
+        lambda: Chain(((1, 1),), ((1, 0),), 1.0, 0.0, "gaussian", 1.0),
+        lambda: Chain(((1, 1),), ((1, 0),), -math.inf, math.inf, "laplace", 1.0),
+        lambda: Chain(((1, 1),), ((0.5, 0),), -math.inf, math.inf, "gaussian", 1.0),
+        lambda: Chain((), (), 0.0, 1.0, "gaussian", 1.0),
+    ],
+)
+def test_bad_input_is_refused_in_the_house_shape(call):
+    with pytest.raises((ValueError, TypeError), match=SHAPE):
+        call()
+
+
+def test_citations_name_the_theorems_of_an_answer():
+    assert {c.key for c in cited(FIG_2.delta(epsilon=[0.5, 12.0], index=20))} == {"asoodeh2020contraction", "bok2024shifted"}
+    keys = {c.key for c in cited(FIG_3, FIG_3.delta(epsilon=0.5, index=20, method="rdp"))}
+    assert {"feldman2018privacy", "balle2019mixing", "mironov2017renyi"} <= keys
+    assert "asoodeh2020contraction" not in keys
+    assert "sordello2021shuffled" in {c.key for c in cited(FIG_2.random_permutation())}
+    assert "zhu2022optimal" in {c.key for c in cited(FIG_2.several_passes(2))}
+
+
+def test_the_best_bound_of_a_record_is_a_pair_that_composes():
+    curve = best_of(FIG_2, index=39)
+    level = np.array([0.2, 1.0, 4.0])
+    pointwise = FIG_2.delta(epsilon=level, index=39).upper
+    assert (curve.delta(level).upper <= pointwise * (1 + 1e-9)).all()
+    alone = PrivacyProfile(curve.pair(), adjacency="replace-one")
+    assert (alone.delta(epsilon=level).upper >= curve.delta(level).upper * (1 - 1e-9)).all()
+    assert (alone.delta(epsilon=level).upper <= pointwise * 1.01).all()
+    assert PrivacyProfile(2 * curve.pair(), adjacency="replace-one").delta(epsilon=1.0).upper > alone.delta(epsilon=1.0).upper

@@ -8,7 +8,7 @@ _OPTIONS = (
     "dataset_size", "batch_size", "accumulation", "epochs", "steps", "noise_multiplier", "sampling_probability", "sampler",
     "num_categories", "sensitivity", "adjacency", "method", "conversion", "advantage", "epsilon", "delta", "order", "gdp",
     "mechanism_epsilon", "mechanism_delta", "find", "progress", "num_records", "lipschitz", "smoothness", "strong_convexity",
-    "step_size", "noise_scale", "diameter", "batches", "batch",
+    "step_size", "noise_scale", "diameter", "batches", "batch", "noise", "index", "passes", "gradient_step",
 )
 # parameters that are called otherwise here
 _OTHERS = {

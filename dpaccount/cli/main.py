@@ -19,6 +19,7 @@ from dpaccount.cli.epsilon import epsilon_command
 from dpaccount.cli.errors import translated
 from dpaccount.cli.explain import explain_command
 from dpaccount.cli.noisy_gd import noisy_gd_command
+from dpaccount.cli.pnsgd import pnsgd_command
 from dpaccount.cli.statement import statement_command
 from dpaccount.cli.sweep import sweep_command
 from dpaccount.results import NumericalFailure
@@ -64,7 +65,7 @@ def cli() -> None:
 
 for _command in (
     epsilon_command, delta_command, calibrate_command, curve_command, convert_command, explain_command, statement_command,
-    sweep_command, audit_command, noisy_gd_command,
+    sweep_command, audit_command, noisy_gd_command, pnsgd_command,
 ):
     cli.add_command(_command)
 

@@ -187,7 +187,9 @@ def at_ends(
     """The same split with each step's own cut, all at or above the common one; of families it is the common one."""
     if cut == np.inf and min(ends, default=np.inf) == np.inf:
         return Jump(cut, pair.log_p_only, -np.inf, -np.inf, 4e-16 * (3 - max(pair.log_p_only, -1e6)), margin)
-    rate_p, rate_q, error, seen = [], [], 0.0, 0.0
+    rate_p: list[float] = []
+    rate_q: list[float] = []
+    error, seen = 0.0, 0.0
     for family in several:
         above, _, q_above, relative = family.log_tails(cut)
         for rate, logs in ((rate_p, above), (rate_q, q_above)):

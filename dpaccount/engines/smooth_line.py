@@ -187,4 +187,4 @@ class Aliases:
     def log_bound(self, epsilon: float) -> float:
         """log of what all aliases add up to."""
         sides = [far - d * epsilon + _series(-self.period * abs(d - self.c)) for d, far in self._sides]
-        return float(np.logaddexp(*sides))
+        return float(np.logaddexp(sides[0], sides[1]))

@@ -29,7 +29,8 @@ class ComposedCurve(NamedTuple):
         first = np.minimum(np.floor(epsilon / self.step).astype(int) + 1, self.above.size - 1)
         with np.errstate(over="ignore"):
             part = self.above[first] - np.exp(np.minimum(epsilon, 700.0)) * self.other[first]
-        return np.asarray(np.minimum(np.maximum(part, 0.0) + self.beyond + self.slack, 1.0))
+        over = epsilon >= self.step * (self.above.size - 1)  # above every finite loss
+        return np.asarray(np.where(over, self.beyond, np.minimum(np.maximum(part, 0.0) + self.beyond + self.slack, 1.0)))
 
 
 def composed_curve(parts: list[tuple[CurvePair, int]], step: float) -> ComposedCurve:

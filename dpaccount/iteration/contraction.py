@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
+from dpaccount.iteration.kernels import scalar
 from dpaccount.results import Bounds
 
 Array = npt.NDArray[np.float64]
@@ -28,7 +29,7 @@ def hockey_stick_divergence(p: Any, q: Any, epsilon: Any) -> Any:
     owner = "hockey_stick_divergence"
     first, second = _distributions(owner, p, q)
     gamma = np.exp(_check.reals(owner, "epsilon", epsilon, high=700.0))
-    return np.maximum(first - gamma[..., None] * second, 0.0).sum(axis=-1)[()]
+    return scalar(np.maximum(first - gamma[..., None] * second, 0.0).sum(axis=-1))
 
 
 def sampled_hockey_stick(log_p: Any, log_q: Any, epsilon: float, *, confidence: float = 0.999) -> Bounds:
@@ -114,7 +115,7 @@ def contraction_coefficient(kernel: Any, epsilon: Any = 0.0, *, divergence: str 
     if kind != "hockey-stick" and levels.any():
         _check.refuse(owner, "epsilon", "0 unless the divergence is 'hockey-stick'", epsilon)
     if kind in ("hockey-stick", "total-variation"):
-        return np.array([_largest(rows, math.exp(level)) for level in levels.ravel()]).reshape(levels.shape)[()]
+        return scalar(np.array([_largest(rows, math.exp(level)) for level in levels.ravel()]).reshape(levels.shape))
     pairs = [(i, j) for i in range(len(rows)) for j in range(i)]
     return max((_le_cam(rows[i], rows[j]) for i, j in pairs), default=0.0)
 

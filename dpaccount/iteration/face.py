@@ -65,8 +65,13 @@ class LastIterate(ABC):
         return np.full(np.broadcast_shapes(epsilon.shape, index.shape), -np.inf)
 
     def limit(self, index: Array) -> Array:
-        """The epsilon from which on delta = 0, where there is one; else inf."""
+        """The epsilon from which on delta = 0, where there is one and it is known; else inf."""
         return np.full(index.shape, np.inf)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the privacy loss is bounded, so that delta = 0 is reached."""
+        return False
 
     @property
     def noiseless(self) -> bool:
@@ -200,13 +205,14 @@ class LastIterate(ABC):
 
         limit = self.limit(index)
         low, high = np.zeros(goals.shape), np.where(limit < np.inf, limit, 1.0)
-        done = met(low)
-        beyond = ~done & ~met(high) & (limit == np.inf) & (goals > -np.inf)
+        done, first = met(low), met(high)
+        beyond = ~done & ~first & ((goals > -np.inf) | self.bounded)
         while beyond.any():
             low[beyond] = high[beyond]
             high[beyond] *= 4.0
             beyond &= ~met(high) & (high < 1e300)
-        exact = (goals == -np.inf) | done
+        endless = (goals == -np.inf) & (not self.bounded)
+        exact = done | endless | (goals == -np.inf) & first & (limit < np.inf)
         for _ in range(1100):
             if not ((high - low > 2e-15 * high) & ~exact).any():
                 break

@@ -16,6 +16,12 @@ NOISES = ("gaussian", "laplace")
 CHUNK = 20_000  # entries of a Gaussian curve at a time: each needs up to 20 nodes
 
 
+def scalar(values: Any) -> Any:
+    """Scalars in, scalars out: an array without axes as a Python number."""
+    array = np.asarray(values)
+    return array if array.ndim else array.item()
+
+
 def gaussian_log_theta(epsilon: Any, distance: Any) -> Array:
     """log E_gamma(N(0, 1)||N(r, 1)) for eps >= 0 and r >= 0; -inf at r = 0, and 0 at r = inf.
 
@@ -117,7 +123,7 @@ def additive_contraction(noise: str, noise_scale: Any, spread: Any, epsilon: Any
     scale = _check.reals(owner, "noise_scale", noise_scale, low=0.0, open_low=True)
     far = _check.reals(owner, "spread", spread, low=0.0)
     level = np.abs(_check.reals(owner, "epsilon", epsilon))
-    return np.exp(log_overlap(kind, level, far / scale))[()]
+    return scalar(np.exp(log_overlap(kind, level, far / scale)))
 
 
 def projected_contraction(

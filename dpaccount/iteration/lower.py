@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta
-from dpaccount.iteration.kernels import NOISES
+from dpaccount.iteration.kernels import NOISES, scalar
 
 Array = npt.NDArray[np.float64]
 LONGEST = 2000  # steps beyond which nothing is computed: 0 is a lower bound too
@@ -59,7 +59,7 @@ class Chain:
     >>> inf = float("inf")
     >>> chain = Chain(((1, 1), (1, 0)), ((1, -1), (1, 0)), low=-inf, high=inf, noise="gaussian", scale=2.0)
     >>> round(chain.delta(0.5), 12), round(chain.mu, 12)
-    (0.12372487956, 0.707106781187)
+    (0.123724879557, 0.707106781187)
     """
 
     steps: Steps
@@ -107,18 +107,18 @@ class Chain:
         levels = _check.reals("Chain.delta", "epsilon", epsilon)
         if not self.projected:
             with np.errstate(under="ignore"):
-                return np.exp(self.log_delta(levels))
+                return scalar(np.exp(self.log_delta(levels)))
         first, second = self.laws()
         found = [excess(a, b, levels.ravel()) for a, b in ((first, second), (second, first))]
-        return np.maximum(*found).reshape(levels.shape)[()]
+        return scalar(np.maximum(*found).reshape(levels.shape))
 
     def log_delta(self, epsilon: Any) -> Any:
         """log of `delta`."""
         levels = _check.reals("Chain.log_delta", "epsilon", epsilon)
         with np.errstate(divide="ignore"):
             if self.projected:
-                return np.log(self.delta(levels))
-            return gaussian_log_delta(levels, self.mu) if self.mu else np.log(np.maximum(-np.expm1(levels), 0.0))
+                return scalar(np.log(self.delta(levels)))
+            return scalar(gaussian_log_delta(levels, self.mu) if self.mu else np.log(np.maximum(-np.expm1(levels), 0.0)))
 
     def laws(self) -> tuple[Law, Law]:
         """The two last iterates of a chain with a projection."""

@@ -75,9 +75,9 @@ class SeveralPasses(LastIterate):
     def noiseless(self) -> bool:
         return self.run.noiseless
 
-    def limit(self, index: Array) -> Array:
-        own = self.run.limit(index)
-        return own + (self.passes - 1) * self.run.limit(np.ones(index.shape)) if self.passes > 1 else own
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded
 
     def theorems(self) -> tuple[Theorem, ...]:
         names = [t.name for t in self.run.theorems()]

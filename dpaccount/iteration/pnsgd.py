@@ -13,7 +13,7 @@ from dpaccount import _check
 from dpaccount._log import ULP
 from dpaccount.iteration import rdp
 from dpaccount.iteration.face import Curve, OnePass, Theorem
-from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error
+from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error, scalar
 from dpaccount.iteration.lower import worst_log_delta
 from dpaccount.iteration.passes import SeveralPasses
 from dpaccount.iteration.periodic import Uses, shifted_mu
@@ -68,9 +68,9 @@ class PNSGD(OnePass):
     >>> from dpaccount.iteration import PNSGD
     >>> p = PNSGD(num_records=40, lipschitz=1, smoothness=1, strong_convexity=0, step_size=0.5, diameter=1, noise_scale=2.0)
     >>> p.delta(epsilon=0.5, index=39, method="contraction")
-    Bounds(at most 0.0568449, certified, contraction)
+    Bounds(at most 0.0568449 in [0, 0.0568449109], certified, contraction)
     >>> p.log_delta(epsilon=0.5, index=[1, 20], method="contraction").upper.round(6).tolist()
-    [-57.348523, -30.107973]
+    [-57.348572, -30.108]
     """
 
     num_records: int
@@ -167,6 +167,10 @@ class PNSGD(OnePass):
     def noiseless(self) -> bool:
         return self.noise_scale == 0.0 and self.lipschitz > 0.0
 
+    @property
+    def bounded(self) -> bool:
+        return self.noise == "laplace" and self.noise_scale > 0.0
+
     def limit(self, index: Array) -> Array:
         if self.noise == "gaussian":
             return super().limit(index)
@@ -240,7 +244,7 @@ class PNSGD(OnePass):
         found = [rdp.fmtt18(self.sensitivity, after)] if chosen != "BBGG19" else []
         if chosen == "BBGG19" or (chosen == "best" and self.strong_convexity > 0.0):
             found.append(rdp.bbgg19(self.sensitivity, after, self.contraction))
-        return np.min(found, axis=0)[()]
+        return scalar(np.min(found, axis=0))
 
     def gdp_parameter(self, index: Any) -> Any:
         """mu of Gaussian DP by shifted interpolation (BSA24), by record."""
@@ -248,22 +252,22 @@ class PNSGD(OnePass):
         self._check_method("gdp_parameter", "shifted")
         factor = self.contraction
         if self.lipschitz == 0.0 or factor == 0.0:
-            return np.where((place == self.num_records), self.sensitivity, 0.0)[()]
-        return pnsgd_mu(cast(Any, self), place, self._log_factor())[()]
+            return scalar(np.where(place == self.num_records, self.sensitivity, 0.0))
+        return scalar(pnsgd_mu(cast(Any, self), place, self._log_factor()))
 
     def cyclic_parameter(self, passes: int, index: Any) -> Any:
         """The same after several passes in the same order: one interpolation over all uses of the record (BSA24, cyclic batches)."""
         place = self._index("cyclic_parameter", index)
         self._check_method("cyclic_parameter", "shifted")
         if passes == 1 or not self.contracts or self.lipschitz == 0.0 or self.noise_scale == 0.0:
-            return np.hypot(self.gdp_parameter(place), math.sqrt(passes - 1.0) * self.gdp_parameter(1))[()]
+            return scalar(np.hypot(self.gdp_parameter(place), math.sqrt(passes - 1.0) * self.gdp_parameter(1)))
         gap = max((1.0 - self.contraction) * (1.0 - 4 * ULP) - 2 * ULP / max(self.contraction, 1e-8), 0.0)
         far = self.diameter / self.step_size
         known = {
             i: shifted_mu(gap, 2.0 * self.lipschitz, self.noise_scale, Uses(self.num_records, passes, self.num_records - int(i)), far)
             for i in np.unique(place)
         }
-        return np.array([known[i] for i in place.ravel()]).reshape(place.shape)[()]
+        return scalar(np.array([known[i] for i in place.ravel()]).reshape(place.shape))
 
     def _log_factor(self) -> float | None:
         return math.log(self.contraction) if self.gradient_step == "spectrum" else None

@@ -13,6 +13,7 @@ from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.conversions import renyi_log_delta
 from dpaccount.iteration.face import Curve, LastIterate, OnePass, Theorem
+from dpaccount.iteration.kernels import scalar
 
 Array = npt.NDArray[np.float64]
 
@@ -56,6 +57,10 @@ class RandomStopping(LastIterate):
     def noiseless(self) -> bool:
         return self.run.noiseless
 
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded
+
     def limit(self, index: Array) -> Array:
         """Only a record of the last step keeps a loss above 0 until its own step's largest."""
         return self.run.limit(np.full(index.shape, float(self.records)))
@@ -92,7 +97,7 @@ class RandomStopping(LastIterate):
             owner, "order", order, low=1.0, high=top * (1 + 4 * ULP), open_low=True,
             hint=f"FMTT18's bound needs noise_scale >= L sqrt(2 a (a-1)), so orders up to {top:.6g} here; contraction has no limit.",
         )
-        return self._divergence(a, _harmonic(self.records - self._index("rdp", index) + 1.0))[()]
+        return scalar(self._divergence(a, _harmonic(self.records - self._index("rdp", index) + 1.0)))
 
     def _divergence(self, order: Array, harmonic: Array) -> Array:
         square = self.run.sensitivity**2 / 2
@@ -174,6 +179,10 @@ class RandomPermutation(LastIterate):
     @property
     def noiseless(self) -> bool:
         return self.run.noiseless
+
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded
 
     def limit(self, index: Array) -> Array:
         return self._stopped.limit(index)
