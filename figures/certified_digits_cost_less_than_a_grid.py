@@ -37,8 +37,8 @@ def draw(numbers: dict[str, Any]) -> Figure:
             taken, excess = zip(*known, strict=True) if known else ((), ())
             axes.plot(taken, excess, marker=marker, color=color, markersize=7, linewidth=1.4, label=who)
         axes.set(xscale="log", yscale="log", xlim=(2e-3, 5e1), ylim=(1e-13, 30.0), xlabel="seconds")
+        axes.set_ylabel("relative excess of the upper bound").set_visible(axes is panels[0])
         axes.set_title(title, loc="left")
-    panels[0].set_ylabel(r"relative excess of the upper bound")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5)
     return figure
