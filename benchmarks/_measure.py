@@ -7,6 +7,7 @@ import math
 import platform
 import re
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,11 @@ def in_turn(one: Callable[[], Any], other: Callable[[], Any], rounds: int, times
         taken, answer = seconds(other)
         second.append(taken)
     return statistics.median(first), statistics.median(second), value, answer
+
+
+def first_number(usual: int) -> int:
+    """The whole number after ``python -m benchmarks.<script>``, for a shorter run; not that of ``python -m benchmarks``."""
+    return int(sys.argv[1]) if len(sys.argv) == 2 and sys.argv[1].isdigit() else usual
 
 
 def machine() -> dict[str, str]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from benchmarks._measure import seconds, write
+from benchmarks._measure import first_number, seconds, write
 from dpaccount import Gaussian, NumericalFailure, PoissonSampled, PrivacyProfile
 
 SEED, CASES, LIMIT = 20260711, 300, 5.0
@@ -122,7 +121,7 @@ def summary(rows: list[list[Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Measure everything and write the results."""
-    count = int(sys.argv[1]) if len(sys.argv) == 2 and sys.argv[1].isdigit() else CASES
+    count = first_number(CASES)
     rows = []
     for family in range(len(FAMILIES)):
         measure(family, 0)  # caches and imports

@@ -18,7 +18,7 @@ from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
 
 RUNS = ((Run(1.0, 0.01, 1000), 1.0), (Run(2.0, 0.001, 10**5), 0.5), (Run(0.5, 1e-4, 10**6), 3.0))
 REFERENCES = Path(__file__).parents[1] / "tests" / "references" / "poisson_gaussian.json"
-PATIENCE = 5.0  # seconds after which a peer is not asked at a finer grid
+PATIENCE = 2.0  # seconds after which a peer is not asked at a finer grid
 
 
 def truth(run: Run, epsilon: float) -> float:

@@ -1,6 +1,7 @@
 """The times of ordinary questions against each peer at its default grid; ``speed.json`` has medians and ratios.
 
 The times are ours in both directions, with fresh objects each time. ``wanted`` are the goals of the project.
+``python -m benchmarks.speed 3`` takes at most three rounds of each.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from benchmarks._measure import in_turn, median_seconds, write
+from benchmarks._measure import first_number, in_turn, median_seconds, write
 from benchmarks._peers import Peer, Run, ours, peers
 from dpaccount import Gaussian, PoissonSampled, calibrate
 
@@ -77,7 +78,7 @@ def side_by_side(question: Question, known: list[Peer]) -> dict[str, Any]:
             row["peers"][peer.name] = {"note": f"{type(error).__name__}: {error}"}
             continue
         row |= {"seconds": min(own, row.get("seconds", own)), "answer": _answer(answer)}
-        row["peers"][peer.name] = {"seconds": other, "ratio": other / own, "answer": _answer(its)}
+        row["peers"][peer.name] = {"seconds": other, "ratio": other / own, "rounds": rounds, "answer": _answer(its)}
     if "seconds" not in row:
         own, answer = median_seconds(mine, 5 * rounds)
         row |= {"seconds": own, "answer": _answer(answer)}
@@ -97,17 +98,20 @@ def import_times(rounds: int = 7) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure everything and write the results."""
+    """Measure everything; the results are written after each question, since some peers take their time."""
+    most_rounds = first_number(10**6)
     known, notes = peers()
     rows: dict[str, Any] = {"peers": notes, "questions": {}}
-    for name, question in QUESTIONS.items():
-        row = rows["questions"][name] = side_by_side(question, known)
+    for name, (mine, theirs, wanted, rounds) in QUESTIONS.items():
+        row = rows["questions"][name] = side_by_side((mine, theirs, wanted, min(rounds, most_rounds)), known)
         ratios = ", ".join(f"{peer} {found['ratio']:.0f}x" for peer, found in row["peers"].items() if "ratio" in found)
         print(f"{name}: {row['seconds'] * 1e3:.2f} ms; {ratios} (wanted {row['wanted_ratio']}x of dp-accounting)", flush=True)
+        write("speed", rows)
     for name, (call, most) in ALONE.items():
-        taken, answer = median_seconds(call, 3)
+        taken, answer = median_seconds(call, min(3, most_rounds))
         rows["questions"][name] = {"seconds": taken, "wanted_seconds": most, "answer": _answer(answer), "peers": {}}
         print(f"{name}: {taken * 1e3:.1f} ms (wanted {most * 1e3:.0f} ms)", flush=True)
+        write("speed", rows)
     rows["import"] = import_times()
     print(f"import: {rows['import']['ratio']:.2f}x of scipy.special and scipy.optimize")
     write("speed", rows)

@@ -33,7 +33,8 @@ class Density(NamedTuple):
     evaluate(x) is the privacy loss (increasing in x) and the log density of P, inverse(loss) the
     outcome of a loss, `window(low_tilt, high_tilt)` an interval outside which every tilted weight
     p(x) e^{zL(x)} with z between the tilts is negligible, `scale` the noise's own width, `strip` the facts
-    that make sums provable, if they are known, on outcomes within `support` (without breaks inside).
+    that make sums provable, if they are known, on outcomes within `support` (without breaks inside). A density whose facts
+    change at its breaks lists `pieces` instead: densities in outcomes of their own, side by side.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -43,6 +44,12 @@ class Density(NamedTuple):
     breaks: tuple[float, ...] = ()
     strip: Strip | None = None
     support: tuple[float, float] = (-np.inf, np.inf)
+    pieces: tuple[Density, ...] = ()
+
+    @property
+    def provable(self) -> bool:
+        """Whether every piece states its facts."""
+        return all(piece.strip is not None for piece in self.pieces or (self,))
 
 
 class Nodes(NamedTuple):
@@ -68,6 +75,11 @@ def density_nodes(
     density: Density, low_tilt: float, high_tilt: float, rate: float, lower: float, upper: float
 ) -> Nodes:
     """Nodes of the continuous part on {lower < L <= upper}, valid for low_tilt <= Re z <= high_tilt, |Im z| <= rate."""
+    if density.pieces:
+        parts = [density_nodes(piece, low_tilt, high_tilt, rate, lower, upper) for piece in density.pieces]
+        parts = [part for part in parts if part.loss.size]
+        if parts and all(part.rounding is not None for part in parts):
+            return side_by_side(parts)
     low, high = density.window(low_tilt, high_tilt)
     left = -np.inf if lower == -np.inf else density.inverse(lower)
     right = np.inf if upper == np.inf else density.inverse(upper)
@@ -89,6 +101,18 @@ def density_nodes(
         return _panels(density, (low, *inner, high), tilts, rate)
     step = min(0.8 * density.scale, PHASE / (1.05 * rate * slope + 1e-300))
     return _trapezoid(density, low, high, step, tilts, rate)
+
+
+def side_by_side(parts: list[Nodes]) -> Nodes:
+    """Proved nodes of several pieces as one: each error is relative to its own piece, and so to the whole."""
+
+    def rounding() -> tuple[Array, Array]:
+        off, part = zip(*(part.rounding() for part in parts if part.rounding is not None), strict=True)
+        return np.concatenate(off), np.concatenate(part)
+
+    loss, log_p = np.concatenate([part.loss for part in parts]), np.concatenate([part.log_p for part in parts])
+    error = max(part.error for part in parts)
+    return Nodes(loss, log_p, error, rounding=rounding, ends_only=any(part.ends_only for part in parts))
 
 
 def _bulk(

@@ -132,7 +132,7 @@ def _of_alternatives(guarantee: Guarantee) -> Works:
 
 def _of_method(method: str) -> Works:
     """From the name of the engine or theorem in `Bounds.method`."""
-    if "line" in method or "circle" in method:
+    if any(name in method for name in ("line", "circle", "smoothed")):
         yield "alghamdi2023saddle", "the privacy curve as a contour integral, Theorem 3.1"
     if "lattice" in method:
         yield "doroshenko2022connect", "pessimistic and optimistic privacy-loss distributions on a lattice"

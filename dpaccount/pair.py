@@ -356,17 +356,7 @@ class Reversed(Step):
 
     def density(self) -> Density | None:
         inner = self.step.density()
-        if inner is None:
-            return None
-        return Density(
-            evaluate=lambda y: _swap(*inner.evaluate(-y)),
-            inverse=lambda loss: -inner.inverse(-loss),
-            window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
-            scale=inner.scale,
-            breaks=tuple(-b for b in reversed(inner.breaks)),
-            strip=None if inner.strip is None else FlippedStrip(inner.strip),
-            support=_flip(inner.support),
-        )
+        return None if inner is None else _swapped(inner)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         """By reflection: E_gamma(Q||P) = 1 - gamma + gamma E_{1/gamma}(P||Q)."""
@@ -420,6 +410,20 @@ class Reversed(Step):
         unsupported(
             repr(self), relation, "a reversed pair is one direction already; use adjacency='as-written', or reverse nothing."
         )
+
+
+def _swapped(inner: Density) -> Density:
+    """The density of the swapped pair, in the outcome -x."""
+    return Density(
+        evaluate=lambda y: _swap(*inner.evaluate(-y)),
+        inverse=lambda loss: -inner.inverse(-loss),
+        window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
+        scale=inner.scale,
+        breaks=tuple(-b for b in reversed(inner.breaks)),
+        strip=None if inner.strip is None else FlippedStrip(inner.strip),
+        support=_flip(inner.support),
+        pieces=tuple(_swapped(piece) for piece in inner.pieces),
+    )
 
 
 def _swap(loss: Array, log_p: Array) -> tuple[Array, Array]:

@@ -41,6 +41,8 @@ ENGINES = {
     "closed": "closed form",
     "line": "contour integral at the saddle point",
     "circle": "contour integral over one period of a lattice",
+    "smoothed": "contour integral of the smoothed curve, between two convex bounds",
+    "recursion": "step by step over a grid, between chords",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
     "balls": "contour integral in ball arithmetic",
 }

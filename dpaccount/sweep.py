@@ -122,6 +122,9 @@ def sweep(
     _check_family(family, (*axes, *fixed, *([found] if calibrated else [])))
     relation = None if adjacency is None else parse(OWNER, adjacency)
     method, integer = _check.choice(OWNER, "method", method, METHODS), _check.flag(OWNER, "integer", integer)
+    if not calibrated and (integer or bracket is not None):
+        name = "integer" if integer else "bracket"
+        _check.refuse(OWNER, name, "left out where no parameter is calibrated", integer or bracket, f"{found} is not searched for.")
     ask = _Ask(family, found, calibrated, relation, method, integer, bracket)
     cells = [fixed | dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
     asked, constant = _split(question)

@@ -49,14 +49,13 @@ def draw(numbers: dict[str, Any]) -> Figure:
             axes.plot(steps, found["contraction"], color=VERMILION, linestyle=(0, (5, 1.5)), label=r"contraction of $E_\gamma$")
         axes.plot(steps, found["shifted"], color=BLUE, label="shifted interpolation")
         axes.axhline(found["limit"], color=BLUE, linewidth=1.0, linestyle=(0, (1, 2)))
-        axes.annotate(rf"limit {found['limit']:.2f}", (2e3, found["limit"] * 1.08), color=BLUE)
+        axes.annotate(rf"limit {found['limit']:.2f}", (2e3, found["limit"] * 1.2), color=BLUE)
         if found["exact"].any():
             axes.plot(
                 steps[::8], found["exact"][::8], "o", color=ORANGE, markersize=6, markeredgecolor=BLACK, label="exact, quadratic loss"
             )
-        axes.set(xscale="log", yscale="log", xlabel="steps", xlim=(0.8, 1.3e5))
+        axes.set(xscale="log", yscale="log", xlabel="steps", ylabel=r"$\varepsilon$ at $\delta=10^{-6}$", xlim=(0.8, 1.3e5))
         axes.set_title(title, loc="left")
-    panels[0].set_ylabel(r"$\varepsilon$ at $\delta=10^{-6}$")
     handles = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
     figure.suptitle(

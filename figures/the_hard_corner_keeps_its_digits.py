@@ -41,7 +41,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
             values = np.maximum(group[field], least)
             share = np.arange(1, len(values) + 1) / max(len(values), 1)
             style = {"color": color, "linestyle": line, "label": f"{name}  ({len(values)})"}
-            axes.step(np.r_[least, values], np.r_[0.0, share], where="post", **style)
+            axes.step(np.r_[values[:1], values], np.r_[np.zeros_like(share[:1]), share], where="post", **style)
     left.set(xscale="log", xlim=(1e-13, 1e3), ylim=(0.0, 1.02), xlabel=r"$\log(\mathrm{upper}/\mathrm{lower})$ of $\delta$")
     left.set_ylabel("share of cases")
     right.set(xscale="log", xlim=(1e-4, 6.0), xlabel="seconds, one direction", ylabel="share of cases")

@@ -28,7 +28,8 @@ def draw(numbers: dict[str, Any]) -> Figure:
         axes.plot(others["steps"], scale * others[field], "D", color=VERMILION, markersize=7, label="other runs: noise multiplier, $q$")
         for x, y, sigma, q in zip(others["steps"], scale * others[field], others["sigma"], others["q"], strict=True):
             axes.annotate(f"{sigma:g}, {q:g}", (x, y), place, textcoords="offset points", color=VERMILION)
-    above.set(xscale="log", ylim=(0.0, 1.6e3 * max(flat["seconds"].max(), others["seconds"].max())), xlim=(4e2, 2.5e9), ylabel="milliseconds")
+    above.set(xscale="log", ylim=(0.0, 1.6e3 * max(flat["seconds"].max(), others["seconds"].max())), ylabel="milliseconds")
+    above.set_xlim(4e2, 2.5e9)
     above.legend(loc="upper right")
     below.set(yscale="log", ylim=(1e-13, 1e-7), xlabel="steps", ylabel=r"certified relative width of $\delta$")
     return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -103,7 +104,8 @@ COMPOSED: dict[str, DominatingPair] = {
 }
 PAIRS: dict[str, DominatingPair] = {**ONE_STEP, **COMPOSED}
 
-ENGINES = tuple(method for method in auto.METHODS if method != "auto")
+HAS_BALLS = find_spec("flint") is not None  # python-flint, the extra dpaccount[certify]
+ENGINES = tuple(method for method in auto.METHODS if method != "auto" and (method != "balls" or HAS_BALLS))
 ADJACENCIES = tuple(Adjacency)
 EPSILON = (-1.7, -0.4, -0.03, 0.0, 0.03, 0.3, 1.1, 3.0)
 

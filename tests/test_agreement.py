@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from helpers import ENGINES, overlap, supported
+from helpers import ENGINES, HAS_BALLS, overlap, supported
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.engines import auto
@@ -34,7 +34,6 @@ SEED = 20261130
 CASES = 2000
 ALL = os.environ.get("DPACCOUNT_SWEEP") == "all"
 INDICES = range(0, CASES, 1 if ALL else 80)
-HAS_BALLS = "balls" in ENGINES
 Random = np.random.Generator
 
 

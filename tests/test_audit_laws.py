@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import coverage
 
+from benchmarks import coverage
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, citations
 from dpaccount.auditing import audit_counts, audit_one_run, audit_samples, shuffle_lower_bound
 from dpaccount.auditing.divergences import labelled
@@ -35,7 +35,8 @@ def test_the_lower_bound_seldom_exceeds_the_truth(method, rule, name):
 
 
 def test_every_statistic_and_rule_is_simulated():
-    assert {(m, r) for m, r, _ in SIMULATED} == {(m, r) for m, r, _ in coverage.settings() if m not in ("bayes", "curve") and r != "uncorrected"}
+    every = {(m, r) for m, r, _ in coverage.settings() if m not in ("bayes", "curve") and r != "uncorrected"}
+    assert {(m, r) for m, r, _ in SIMULATED} == every
 
 
 def test_the_members_of_a_family_are_rejected_as_seldom():
@@ -111,7 +112,7 @@ def test_bounds_from_counts_rise_with_hits_and_alpha_and_fall_with_false_alarms_
     assert bound(alpha=0.01) < bound() < bound(alpha=0.2)
 
 
-@pytest.mark.parametrize("method", ("steinke", "fdp", "order"))
+@pytest.mark.parametrize("method", ["steinke", "fdp", "order"])
 def test_bounds_from_one_run_rise_with_right_guesses_and_alpha_and_fall_with_delta(method):
     def bound(v=85, delta=1e-5, alpha=0.05):
         return audit_one_run(200, 100, v, delta, alpha, method).lower
@@ -142,7 +143,7 @@ def test_ends_are_finite_and_ordered(counts, method):
 
 
 @pytest.mark.parametrize("guesses", [(1, 0, 0), (1, 1, 0), (1, 1, 1), (10, 0, 0), (10, 7, 0), (10, 10, 10), (10**6, 10**6, 10**6)])
-@pytest.mark.parametrize("method", ("steinke", "fdp", "order"))
+@pytest.mark.parametrize("method", ["steinke", "fdp", "order"])
 def test_one_run_at_its_ends(guesses, method):
     found = audit_one_run(*guesses, 1e-5, method=method)
     assert 0.0 <= found.lower < math.inf

@@ -157,6 +157,7 @@ def test_arrays_and_special_answers():
     assert float(both.delta(200.0)) < 1e-300
     assert both.log_delta(200.0).upper < -19_000
     assert both.names == ("one", "product")
+    assert pointwise_minimum(CURVES["three"]).delta(2.5).upper == 0.0
 
 
 def test_the_pair_has_the_curve():
@@ -166,6 +167,12 @@ def test_the_pair_has_the_curve():
         tabled = float(PrivacyProfile(pair).delta(epsilon))
         assert float(both.delta(epsilon)) <= tabled * (1 + 1e-12)
         assert_allclose(tabled, float(both.delta(epsilon)), rtol=4e-3)
+
+
+def test_a_product_of_curves_needs_no_hull():
+    product = CURVES["near zero"]["product"]
+    plain, whole = (pointwise_minimum({"product": product}, convex=c) for c in (True, False))
+    assert_allclose(whole.log_delta(LINE).upper, plain.log_delta(LINE).upper, rtol=1e-9, atol=1e-12)
 
 
 def test_best_of_asks_every_method():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from commandline import SAMPLED, canonical, fields
 
+from dpaccount.cli import explain as explain_module
+from dpaccount.cli.main import run
 from dpaccount.cli.rivals import grid_figure, rdp_figures
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
@@ -56,3 +59,34 @@ def test_a_grid_that_is_too_fine_for_the_losses_is_said():
     figure = grid_figure(PrivacyProfile(Gaussian(1e-3)).directions, 1e-5)
     assert figure.value is None
     assert "grid points" in figure.why
+
+
+def test_verify_encloses_every_direction(shell):
+    pytest.importorskip("flint", reason="python-flint is not installed")
+    out = shell("explain", *SAMPLED, "--epsilon", 1, "--verify", "--digits", 24)
+    assert out.count("by ball arithmetic, which meets the bracket") == 2
+    assert "[0.0026124205786269241939763" in out
+    sides = json.loads(shell("explain", *SAMPLED, "--epsilon", 1, "--verify", "--json"))["directions"]
+    assert all(side["verified"]["meets"] for side in sides)
+    assert sides[0]["verified"]["lower"].startswith("0.002612420578626924193")
+
+
+def test_verify_says_where_it_has_no_proof_and_what_is_missed(capsys, monkeypatch):
+    pytest.importorskip("flint", reason="python-flint is not installed")
+    few = ["--noise-multiplier", "1", "--sampling-probability", "0.001", "--steps", "10"]
+    assert run(["explain", *few, "--epsilon", "0.2", "--verify"]) == 2
+    assert "no proof in ball arithmetic" in capsys.readouterr().out
+    honest = explain_module.certified_delta
+    monkeypatch.setattr(explain_module, "certified_delta", lambda pair, at, **more: honest(pair, 1.5 * at, **more))
+    assert run(["explain", "--noise-multiplier", "2", "--epsilon", "1", "--verify"]) == 1
+    assert "which MISSES the bracket" in capsys.readouterr().out
+
+
+def test_verify_names_the_extra_without_python_flint(shell, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "flint", None)
+    assert run(["explain", "--noise-multiplier", "2", "--epsilon", "1", "--verify"]) == 64
+    assert "dpaccount[certify]" in capsys.readouterr().err
+
+
+def test_explain_of_no_noise(shell):
+    assert "inf" in shell("explain", "--noise-multiplier", 0, "--delta", "1e-5")

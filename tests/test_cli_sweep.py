@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 import json
 import re
@@ -167,6 +168,19 @@ def test_a_run_file_may_hold_lists(shell, tmp_path):
 )
 def test_wrong_usage_is_64_with_the_cause(shell, arguments, message):
     assert message in shell(*arguments, code=64)
+
+
+def test_a_large_delta_is_warned_about_where_the_data_size_is_known(shell):
+    out, err = shell("--dataset-size", "6000", "--batch-size", "60", "--epochs", "1", "--noise-multiplier", "2,3", "--delta", "1e-5,1e-3")
+    assert err.startswith("warning: delta = 0.001 is not below 1/dataset_size = 0.000167")
+    assert len(table(out)[1]) == 4
+
+
+@pytest.mark.skipif(importlib.util.find_spec("joblib") is None, reason="joblib, of the extra `parallel`, is not installed")
+def test_two_processes_print_the_same(shell, tmp_path):
+    (tmp_path / "before.toml").write_text("noise_multiplier = 4\n")
+    grid = ["--noise-multiplier", "2,-1,3", "--steps", "1,10", "--delta", "1e-5", "--after", tmp_path / "before.toml", "--csv"]
+    assert shell(*grid, "--jobs", "2") == shell(*grid)
 
 
 def test_more_processes_need_joblib_and_say_so(shell, monkeypatch):

@@ -121,7 +121,7 @@ def test_the_decay_bounds_the_characteristic_function_from_there_on(step, tilt):
     weight /= weight.sum()
     spread = float(np.sqrt(weight @ (nodes.loss - weight @ nodes.loss) ** 2))
     density = step.density()
-    bound = decay.Decay(density, density.strip, tilt, log_mgf, np.inf)
+    bound = decay.Decay(density, tilt, log_mgf, np.inf)
     s = np.linspace(0.5, min(60.0, 380.0 * spread), 300) / spread
     size = np.abs(np.exp(1j * np.multiply.outer(s, nodes.loss)) @ weight)
     later = np.maximum.accumulate(size[::-1])[::-1]

@@ -20,7 +20,7 @@ from dpaccount import (
     RandomizedResponse,
 )
 from dpaccount import _panels as panels_module
-from dpaccount.engines import auto, axis, circle, contour, decay, line
+from dpaccount.engines import auto, axis, circle, contour, decay, jump, lattice, line, turns
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("families.json").read_text())
@@ -153,11 +153,11 @@ def test_losses_off_their_lattice_widen_the_bracket(monkeypatch):
 def test_the_bound_holds_from_there_to_the_half_turn(step, tau):
     h = circle.common_lattice(step)
     assert h is not None
-    law = circle._Law(step, 1, h).tilted(tau)
+    law = turns.Law(step, 1, h).tilted(tau)
     theta = np.linspace(1e-3, np.pi, 700)
     size = np.abs(np.exp(1j * np.multiply.outer(theta, law.k)) @ law.p)
     later = np.maximum.accumulate(size[::-1])[::-1]
-    bound = circle._log_bound(law, theta)
+    bound = turns.log_bound(law, theta)
     assert np.all(later <= np.exp(bound) + 1e-12)
     assert bound.min() < 0.1 * np.log(size.min() + 0.99)  # and says something
 
@@ -195,8 +195,8 @@ def test_epsilon_at_and_beside_a_lattice_point(epsilon):
 
 def test_sampled_binary_losses_are_a_lattice_and_others_are_not():
     assert auto.select(500_000 * PoissonSampled(PureDP(1.0), 0.01)).engine == "circle"
-    assert auto.select(1000 * PoissonSampled(RandomizedResponse(1.1, 7), 0.3)).engine == "lattice"
-    assert auto.select(5000 * RandomizedResponse(0.3) + 5000 * RandomizedResponse(0.3 * 2**0.5)).engine == "lattice"
+    assert auto.select(1000 * PoissonSampled(RandomizedResponse(1.1, 7), 0.3)).engine == "smoothed"
+    assert auto.select(5000 * RandomizedResponse(0.3) + 5000 * RandomizedResponse(0.3 * 2**0.5)).engine == "smoothed"
     assert auto.select(5000 * RandomizedResponse(0.3) + 5000 * ApproximateDP(0.0, 1e-9)).engine == "circle"
 
 
@@ -310,6 +310,30 @@ def test_atoms_of_sampled_pure_steps_in_forty_digits():
                     assert abs(mp.mpf(loss[k]) - sign * exact[k]) <= off[k]
                     truth = log_q[k] + (exact[k] if sign > 0 else 0)
                     assert abs(mp.mpf(log_p[k]) - truth) <= part[k]
+
+
+@pytest.mark.parametrize("ulps", [-3, -1, 0, 1, 3])
+@pytest.mark.parametrize("step", [PoissonSampled(RandomizedResponse(10.0, 7), 1e-3), PoissonSampled(Laplace(0.3), 0.2)], ids=repr)
+def test_a_cut_at_an_atom_is_moved_off_it(step, ulps):
+    """Tails and nodes must count the same atoms below a cut."""
+    loss, _ = step.atoms()
+    for atom in loss:
+        cut = jump._clear_of_atoms([step], float(atom) * (1 + ulps * 2.0**-52))
+        assert atom < cut < atom + 1e-11
+        above = float(np.exp(step.tails(np.array(cut)).p_above))
+        nodes = step.nodes(0.0, 0.0, 0.0, upper=cut)
+        assert np.exp(nodes.log_p).sum() == pytest.approx(1.0 - above, abs=1e-12)
+
+
+def test_sampled_integer_noise_is_bracketed_by_a_smooth_kernel():
+    pair = 1000 * PoissonSampled(DiscreteGaussian(1.5), 0.01)
+    for side in (pair, pair.reversed()):
+        found, bracket = auto.log_delta(side, 0.3), lattice.log_delta(side, 0.3, aim=3e-3)
+        assert found.method == "smoothed"
+        assert found.certified
+        assert found.upper - found.lower < 1e-5
+        assert bracket.lower <= found.upper
+        assert found.lower <= bracket.upper
 
 
 @pytest.mark.parametrize(

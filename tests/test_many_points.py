@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, TrainingRun
+from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, Status, TrainingRun
 from dpaccount.curves.multiples import epsilon_of_multiples
 from dpaccount.engines import repeats
 from dpaccount.engines.contour import Contour
@@ -63,6 +63,59 @@ def test_contours_are_few():
     shelf = Shelf(RUN)
     shelf.log_deltas(np.linspace(0.5, 3.0, 500))
     assert len(shelf._links) < 12
+
+
+# epsilon
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "deltas"),
+    [(RUN, np.geomspace(1e-30, 0.5, 60)), (10**6 * PoissonSampled(Gaussian(0.5), 1e-4), np.geomspace(1e-12, 1e-2, 40))],
+    ids=["thousand", "million"],
+)
+def test_many_epsilons_meet_the_single_ones(guarantee, deltas):
+    profile = PrivacyProfile(guarantee)
+    found = profile.epsilon(deltas[::-1])
+    assert found.certified
+    assert np.all(np.diff(found.estimate) >= 0.0)
+    for i in range(0, deltas.size, 7):
+        one = PrivacyProfile(guarantee).epsilon(float(deltas[::-1][i]))
+        assert meet(found, one, i)
+        assert found.upper[i] - found.lower[i] <= 10 * one.width + 1e-12
+        assert profile.delta(float(found.upper[i])).upper <= deltas[::-1][i] * (1 + 1e-9)
+
+
+def test_special_deltas_in_an_array():
+    found = PrivacyProfile(RUN).epsilon([0.0, 1e-5, 1.0, 0.3, 1e-300, 1e-5, 1e-3])
+    assert found.upper[0] == np.inf
+    assert found.upper[2] == 0.0
+    assert found.upper[1] == found.upper[5]
+    assert found.status is Status.INFINITE_DELTA_ZERO
+
+
+# the trade-off function
+
+
+@pytest.mark.parametrize("adjacency", ["add-or-remove", "as-written"])
+def test_many_points_of_the_trade_off_meet_the_single_ones(adjacency):
+    profile = PrivacyProfile(RUN, adjacency)
+    alphas = np.concatenate([[0.0, 1e-12], np.linspace(0.001, 0.999, 60), [1.0]])
+    found, single = profile.trade_off(alphas), profile.trade_off()
+    assert found.certified
+    assert np.all(np.diff(found.estimate) <= 0.0)
+    for i in range(0, alphas.size, 8):
+        one = single(float(alphas[i]))
+        assert meet(found, one, i)
+        assert found.upper[i] - found.lower[i] <= 8 * one.width + 1e-14
+
+
+def test_many_points_of_a_trade_off_with_kinks():
+    """A closed pair with atoms: three points do not always pin it down, and then it is asked point by point."""
+    profile = PrivacyProfile(3 * RandomizedResponse(0.7), "replace-one")
+    alphas = np.linspace(0.0, 1.0, 41)
+    found, single = profile.trade_off(alphas), profile.trade_off()
+    for i in range(0, 41, 5):
+        assert meet(found, single(float(alphas[i])), i)
 
 
 # counts

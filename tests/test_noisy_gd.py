@@ -17,6 +17,7 @@ from dpaccount.citations import citations
 from dpaccount.iteration import NoisyGD, Schedule
 from dpaccount.iteration.periodic import Uses, attained_mu, shifted_mu
 from tests.test_bad_input import SHAPE
+from tests.test_shifted import last_iterate
 
 REFERENCE = json.loads((Path(__file__).parent / "references" / "shifted.json").read_text(encoding="utf-8"))["full_batch"]
 PLAIN = NoisyGD(
@@ -51,12 +52,12 @@ def test_full_batch_is_the_formula_of_the_theorem_and_has_a_limit():
 
 def test_cyclic_batches_are_the_formula_of_the_theorem():
     """BSA24: unprojected, the last batch: (L/(b sigma))^2 (1 + c^{2l-2} (1-c^2)/(1-c^l)^2 (1-c^{l(E-1)})/(1+c^{l(E-1)}))."""
-    l, passes, c = 10, 7, 0.95
-    run = replace(PLAIN, batches=l, steps=l * passes)
-    k = c ** (l * (passes - 1))
-    expected = (1.0 / (10 * 0.5)) * math.sqrt(1 + c ** (2 * l - 2) * (1 - c * c) / (1 - c**l) ** 2 * (1 - k) / (1 + k))
+    period, passes, c = 10, 7, 0.95
+    run = replace(PLAIN, batches=period, steps=period * passes)
+    k, whole = c ** (period * (passes - 1)), 1 - c**period
+    expected = (1.0 / (10 * 0.5)) * math.sqrt(1 + c ** (2 * period - 2) * (1 - c * c) / whole**2 * (1 - k) / (1 + k))
     assert_allclose(run.mu(), expected, rtol=1e-12)
-    assert_allclose(run.mu(l), expected, rtol=1e-12)
+    assert_allclose(run.mu(period), expected, rtol=1e-12)
 
 
 def test_closed_forms_are_the_solver():
@@ -72,7 +73,7 @@ def test_closed_forms_are_the_solver():
         found = Schedule(1.0 - gap, shifts, noise, diameter=None if far == math.inf else far).solve()
         use = Uses(period, uses, idle)
         assert_allclose(shifted_mu(gap, shift, noise, use, far), found.mu, rtol=1e-12, atol=1e-99)
-        assert attained_mu(gap, shift, noise, use) <= shifted_mu(gap, shift, noise, use, math.inf)
+        assert attained_mu(gap, shift, noise, use, shifts.size) <= shifted_mu(gap, shift, noise, use, math.inf)
         restarts += found.start > 0
     assert restarts > 60
 
@@ -153,8 +154,39 @@ def test_without_a_projection_a_quadratic_attains_it():
     exact = 0.02 * c.sum() / math.sqrt(np.square(c).sum())
     assert_allclose(PLAIN.mu(), exact, rtol=1e-9)
     assert CYCLIC.delta(0.5).lower == 0.0
+    for steps, batch in ((25, 3), (20, 10), (7, 5)):  # noise before the first use counts, so do idle steps
+        run = replace(PLAIN, batches=10, steps=steps)
+        later, used = 0.95 ** np.arange(steps)[::-1], np.arange(1, steps + 1) % 10 == batch % 10
+        mean = float(later[used].sum()) * 0.1 / (0.5 * math.sqrt(float(np.square(later).sum())))
+        assert_allclose(run.log_delta(0.1, batch=batch).lower, gaussian_log_delta(0.1, mean), rtol=1e-9)
+        assert run.delta(0.1, batch=batch).upper >= run.delta(0.1, batch=batch).lower
     steep = replace(PLAIN, step_size=1.95)  # c is that of beta, the quadratic of curvature rho attains less
     assert 0.0 < steep.delta(0.1).lower < 0.8 * steep.delta(0.1).upper
+
+
+def test_no_projected_run_is_above_the_best_of_its_bounds():
+    """Exact truncated chains by quadrature: quadratics in three batches, a record used in steps 1 and 4 of 6."""
+    rng, won = np.random.default_rng(17), 0
+    epsilon = np.array([0.0, 0.05, 0.2, 0.6, 1.5])
+    for _ in range(25):
+        rho, beta = np.sort(rng.uniform(0.0, 1.0, 2))
+        run = NoisyGD(
+            num_records=3, lipschitz=float(rng.uniform(0.2, 1.0)), smoothness=float(beta), strong_convexity=float(rho),
+            step_size=float(rng.uniform(0.2, 1.5)), noise_scale=float(rng.uniform(0.4, 1.5)), steps=6,
+            diameter=float(rng.uniform(0.3, 2.0)), batches=3,
+        )
+        slope = 1.0 - run.step_size * np.tile(rng.uniform(rho, beta, 3), 2)
+        offset, moved = rng.normal(0.2, 0.4, 6), run.step_size * run.sensitivity * np.array([1.0, 0, 0, 1, 0, 0])
+        noise, at = np.full(6, run.step_size * run.noise_scale), np.linspace(0.0, run.diameter, 601)
+        both = [last_iterate(slope, o, noise, 0.1, run.diameter, at) for o in (offset, offset + moved)]
+        found = run.delta(epsilon, batch=1)
+        for (p, p0, p1), (q, q0, q1) in (both, both[::-1]):
+            for e, bound in zip(epsilon, found.upper, strict=True):
+                g = math.exp(e)
+                exact = float(np.trapezoid(np.maximum(p - g * q, 0.0), at)) + max(p0 - g * q0, 0.0) + max(p1 - g * q1, 0.0)
+                assert exact <= bound * (1 + 1e-4) + 1e-6
+        won += "shifted, then contraction" in found.methods
+    assert won > 10
 
 
 def test_the_pair_composes_and_says_what_the_run_says():

@@ -10,13 +10,13 @@ import pytest
 
 from dpaccount import Gaussian, NoiseSchedule, PoissonSampled, PrivacyProfile, from_json, to_json
 from dpaccount.citations import citations
-from dpaccount.engines import axis, contour, line, many
+from dpaccount.engines import axis, contour, lattice, line, many
 from dpaccount.engines.axis import Axis, below
 from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.engines.many import Many, families, rounded
 from dpaccount.pair import compose
-from dpaccount.statement import statement
+from dpaccount.statement import privacy_statement
 
 REFERENCE = json.loads((Path(__file__).parent / "references" / "schedules.json").read_text())
 NOISE = np.array(REFERENCE["noise_multipliers"])
@@ -149,7 +149,8 @@ def test_rounded_noise_brackets_the_schedule():
         assert low < here < high
 
 
-def test_the_lattice_brackets_a_schedule_by_rounded_noise():
+def test_the_lattice_brackets_a_schedule_by_rounded_noise(monkeypatch):
+    monkeypatch.setattr(lattice, "FEW", 3)
     few = NoiseSchedule(np.linspace(2.0, 2.2, 14), 0.3)
     bracket = PrivacyProfile(few, method="lattice").log_delta(0.5)
     assert bracket.certified
@@ -203,7 +204,7 @@ def test_few_steps_are_the_same_as_a_sum():
 def test_json_statement_and_citations():
     assert from_json(to_json(SCHEDULE)) == SCHEDULE
     assert from_json(to_json(SCHEDULE.reversed())) == SCHEDULE.reversed()
-    text = str(statement(SCHEDULE, epsilon=1.0))
+    text = privacy_statement(SCHEDULE, epsilon=1.0)
     assert "30 noise multipliers from 1 to 1.25" in text
     assert citations(SCHEDULE)
 
@@ -229,6 +230,29 @@ def test_a_long_sum_shows_its_ends():
 def test_bad_input(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         NoiseSchedule(*arguments)
+
+
+@pytest.mark.parametrize("moved", [0.0, 3e-8])
+def test_twenty_points_that_stand_for_thirty_meet_the_references(moved, monkeypatch):
+    """Interpolation forced where its bound would rather have thirty rows; with its points moved the references are missed."""
+    honest = many._Panels.rows.func
+
+    def rows(self):
+        tau, weight, gross = honest(self)
+        return tau * (1.0 + moved), weight, gross
+
+    monkeypatch.setattr(many.Many, "serving", lambda self, c, far: many.RATIOS[0])
+    monkeypatch.setattr(many._Panels, "rows", property(rows))
+    missed = 0
+    for name, pair in (("remove", SCHEDULE), ("add", SCHEDULE.reversed())):
+        term = Many(families(pair)[1][0], np.inf, 0.0, 1.0, 1.0)
+        assert term.panels(many.RATIOS[0]).size == many.POINTS
+        for epsilon in ("0.4", "1.0"):
+            found = line.log_delta(pair, float(epsilon))
+            assert found.certified
+            assert found.upper - found.lower < 1e-7
+            missed += not found.lower <= np.log(float(REFERENCE["delta"][name][epsilon])) <= found.upper
+    assert (missed > 0) == (moved > 0.0)
 
 
 def test_a_plain_contour_of_a_schedule_is_proved():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -108,7 +109,7 @@ def test_the_zeros_are_where_nothing_remains_and_the_rates_rise():
     assert found.start > 0
     later = np.append(np.cumprod(c[:0:-1])[::-1], 1.0)
     total, rates, z = 0.0, [], 0.7
-    for a, b in zip(bounds, bounds[1:], strict=False):
+    for a, b in itertools.pairwise(bounds):
         u = z * later[a] * c[a] + float(later[a:b] @ s[a:b])
         v = float(np.square(later[a:b] * tau[a:b]).sum())
         for t in range(a, b):
@@ -144,6 +145,8 @@ def test_what_expands_or_contracts_beyond_doubles():
     grown = Schedule(1.5, np.r_[1.0, np.zeros(steps - 1)], 1.0).solve().mu
     assert_allclose(grown, math.sqrt(1.0 - 1.5**-2), rtol=1e-9)  # sum of 1.5^{-2j} from the use on
     assert Schedule(0.5, np.r_[1.0, np.zeros(steps - 1)], 1.0).solve().mu < 1e-99
+    assert Schedule(1e40, [1.0, 0.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0, 1.0]).solve().mu > 1.4
+    assert Schedule(1e40, np.r_[1.0, np.zeros(99)], np.r_[np.zeros(99), 1.0]).solve().mu == math.inf
     two = np.zeros(steps)
     two[[0, -1]] = 1.0
     assert_allclose(Schedule(1.5, two, 1.0).solve().mu, math.sqrt(2.0 - 1.5**-2), rtol=1e-9)
@@ -306,6 +309,7 @@ def test_gap_is_the_spectrum_s():
     lambda: Schedule(-0.1, [1.0], 1.0), lambda: Schedule(1.0, [-1.0], 1.0), lambda: Schedule(1.0, [1.0], -1.0),
     lambda: Schedule(1.0, [1.0, 0.0], [1.0]), lambda: Schedule(1.0, 1.0, 1.0), lambda: Schedule(1.0, 1.0, 1.0, steps=0),
     lambda: Schedule(1.0, [[1.0]], 1.0), lambda: Schedule(float("nan"), [1.0], 1.0), lambda: Schedule(1.0, [1e50], 1.0),
+    lambda: Schedule(1e50, [1.0], 1.0),
     lambda: Schedule(1.0, [1.0], 1.0, diameter=-1.0), lambda: Schedule(1.0, [1.0], 1.0, initial="0"),
     lambda: pnsgd_mu(one_pass(noise="laplace"), 1), lambda: pnsgd_mu(FIG2, 0), lambda: pnsgd_mu(FIG2, 41), lambda: pnsgd_mu(FIG2, 1.5),
 ])

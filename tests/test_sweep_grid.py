@@ -315,6 +315,8 @@ BAD = [
     ({"delta": 1e-5, "find": "delta"}, TypeError, "must be 'delta' with epsilon"),
     ({"delta": 1e-5, "method": "best"}, ValueError, "`sweep(method=...)`"),
     ({"delta": 1e-5, "adjacency": "neighbours"}, ValueError, "`sweep(adjacency=...)`"),
+    ({"delta": 1e-5, "integer": True}, ValueError, "`sweep(integer=...)` must be left out where no parameter is calibrated"),
+    ({"delta": 1e-5, "bracket": (1, 2)}, ValueError, "`sweep(bracket=...)` must be left out where no parameter is calibrated"),
     ({"delta": 1e-5, "n_jobs": 0}, ValueError, "must be a whole number other than 0"),
     ({"delta": 1e-5, "n_jobs": 1.5}, ValueError, "`sweep(n_jobs=...)`"),
     ({"delta": 1e-5, "progress": "yes"}, TypeError, "`sweep(progress=...)` must be True or False"),

@@ -140,7 +140,8 @@ class Claim:
         if self.noise_multiplier is not None:
             object.__setattr__(self, "noise_multiplier", noise_multiplier(OWNER, self.noise_multiplier))
         if self.epochs is not None:
-            _check.real(OWNER, "epochs", self.epochs if not isinstance(self.epochs, Fraction) else float(self.epochs), low=0.0, open_low=True)
+            number = float(self.epochs) if isinstance(self.epochs, Fraction) else self.epochs
+            _check.real(OWNER, "epochs", number, low=0.0, open_low=True)
         for name, least in (("tuning_runs", 1), ("noise_seed_bits", 0)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _check.count(OWNER, name, getattr(self, name), minimum=least))
@@ -190,7 +191,7 @@ class Claim:
         if self.batch_size is not None:
             return int(self.batch_size) * int(self.accumulation or 1)
         if self.sampling_probability is not None and self.dataset_size is not None:
-            return max(round(self.sampling_probability * self.dataset_size), 1)
+            return max(int(round(self.sampling_probability * self.dataset_size)), 1)
         return int(self.dataset_size) if self.sampler == "full-batch" and self.dataset_size is not None else None
 
     @property
@@ -209,7 +210,7 @@ class Claim:
             return None
         if self.dataset_size is not None and self.logical_batch is not None:
             return steps_of(self.epochs, self.dataset_size, self.logical_batch)
-        return math.ceil(exact(self.epochs) / Fraction(repr(self.rate))) if self.rate else None
+        return int(math.ceil(exact(self.epochs) / Fraction(repr(self.rate)))) if self.rate else None
 
     @property
     def updates(self) -> int | None:
@@ -220,9 +221,9 @@ class Claim:
     def passes(self) -> int | None:
         """Whole epochs in which a record can take part; a started one counts."""
         if self.epochs is not None:
-            return max(math.ceil(exact(self.epochs)), 1)
+            return int(max(math.ceil(exact(self.epochs)), 1))
         if self.steps is not None and self.rate:
-            return max(math.ceil(self.steps * self.rate - 1e-9), 1)
+            return int(max(math.ceil(self.steps * self.rate - 1e-9), 1))
         return None
 
     @property

@@ -23,9 +23,9 @@ from dpaccount.auditing.readings import (
     reading,
     renyi_figures,
     shuffled_epoch,
+    users_epsilon,
     whole_batches,
 )
-from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown, shown_down, shown_up
@@ -221,7 +221,8 @@ def _whole(sheet: Sheet) -> Outcome:
         return missing(*claim.missing, text="needs the run, to recompute epsilon of a step and of an epoch")
     per_epoch = max(math.floor(1.0 / run.rate), 1)
     step, epoch = (sheet.accounted(steps=t) for t in (1, min(per_epoch, run.steps)))
-    assert step is not None and epoch is not None
+    assert step is not None
+    assert epoch is not None
     text = f"{ACCOUNTED}: one step {_short(step)}, one epoch ({min(per_epoch, run.steps)} steps) {_short(epoch)}"
     if claim.epsilon_of in ("step", "epoch"):
         total = "" if sheet.own is None else f"; the run needs {sheet.own.text}"
@@ -427,19 +428,18 @@ def _of_users(sheet: Sheet, size: int) -> tuple[str, str]:
     text = f"a user owns up to {size} records, and epsilon is that of one"
     if run is None or claim.adjacency is None or claim.sampler not in ("poisson", "full-batch"):
         return text, "voids"
-    found = PrivacyProfile(run.pair(), claim.adjacency).group(size).epsilon(delta=run.delta)
-    text += f"; for a user it is {shown_up(float(found.upper), 8)}"
+    low, top = users_epsilon(run, claim.adjacency, size)
+    text += f"; for a user it is {shown_up(top, 8)}"
     if claim.epsilon is None:
         return text, "voids"
-    return text, "refutes" if found.lower > claim.epsilon else "voids" if found.upper > claim.epsilon else ""
+    return text, "refutes" if low > claim.epsilon else "voids" if top > claim.epsilon else ""
 
 
 def _users_text(sheet: Sheet) -> str:
     assert sheet.run is not None
     if sheet.claim.adjacency is None or sheet.claim.unit == "record":
         return ""
-    two = PrivacyProfile(sheet.run.pair(), sheet.claim.adjacency).group(2).epsilon(delta=sheet.run.delta)
-    return f"; a user with 2 records would have {shown_up(float(two.upper), 6)}"
+    return f"; a user with 2 records would have {shown_up(users_epsilon(sheet.run, sheet.claim.adjacency, 2)[1], 6)}"
 
 
 def _outside(sheet: Sheet) -> Outcome:
@@ -447,8 +447,8 @@ def _outside(sheet: Sheet) -> Outcome:
     if claim.noise_seed_bits is not None and claim.noise_seed_bits < SEED_BITS:
         seeds = 2**claim.noise_seed_bits
         text = (
-            f"the noise comes from {seeds} seed{'s' * (seeds > 1)}: all outputs of a data set can be listed, so epsilon is infinite; of 40 runs "
-            f"two agree with probability {shown(collision(40, claim.noise_seed_bits), 8)}"
+            f"the noise comes from {seeds} seed{'s' * (seeds > 1)}: all outputs of a data set can be listed, so epsilon is infinite; "
+            f"of 40 runs two agree with probability {shown(collision(40, claim.noise_seed_bits), 8)}"
         )
         return FOUND, text, "refutes", ()
     if claim.data_dependent:

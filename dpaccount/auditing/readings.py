@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -98,18 +99,19 @@ def _poisson(run: Run, relation: Adjacency, name: str) -> Reading:
 
 def _exchange(run: Run) -> float:
     """An exchange is a removal and an addition: (2 eps, (1 + e^eps) delta) from (eps, delta) under add-or-remove."""
-    profile = PrivacyProfile(run.pair(), Adjacency.ADD_OR_REMOVE)
-    low, high = 0.0, float(profile.epsilon(delta=run.delta).upper) + 50.0
-
-    def allowed(epsilon: float) -> bool:
-        return float(profile.log_delta(epsilon).upper) + float(np.logaddexp(0.0, epsilon)) <= math.log(run.delta)
-
-    if not allowed(high):
+    profile, log_delta = PrivacyProfile(run.pair(), Adjacency.ADD_OR_REMOVE), math.log(run.delta) if run.delta > 0.0 else -math.inf
+    if log_delta == -math.inf:
         return math.inf
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if allowed(middle) else (middle, high)
-    return 2.0 * high
+    part = float(profile.epsilon(log_delta=log_delta).upper)
+    for _ in range(12):  # rises to the fixed point; the last step is checked
+        new = float(profile.epsilon(log_delta=log_delta - float(np.logaddexp(0.0, part))).upper)
+        if new - part <= 1e-8 * new:
+            break
+        part = new
+    for slack in (1e-7, 1e-5, 1e-3, 1e-1, 1.0):
+        if float(profile.log_delta(part * (1 + slack)).upper) + float(np.logaddexp(0.0, part * (1 + slack))) <= log_delta:
+            return 2.0 * part * (1 + slack)
+    return math.inf
 
 
 def _full(run: Run, relation: Adjacency, name: str) -> Reading:
@@ -188,17 +190,18 @@ def _fixed_size(run: Run, relation: Adjacency, name: str) -> Reading:
     return Reading(name, min(float(low.lower), float(top.upper)), float(top.upper), theorem)
 
 
-_SAMPLERS: dict[str, Any] = {
+_SAMPLERS: dict[str, Callable[[Run, Adjacency, str], Reading]] = {
     "poisson": _poisson, "full-batch": _full, "fixed-order": _fixed_order, "shuffled": _shuffled, "fixed-size": _fixed_size,
 }
 
 
+@lru_cache(maxsize=64)
 def random_stopping(run: Run, adjacency: str, mean_runs: float) -> float:
     """epsilon of the best of a geometric number of runs, by Renyi DP (Papernot, Steinke 2022, Theorem 2, eta = 1).
 
     ``D_a <= D(a) + 2 (1 - 1/b) D(b) + 2 log(m)/b + log(m)/(a - 1)`` for any order b, with mean m, converted by CKS20.
     """
-    orders = 1.0 + np.geomspace(0.05, 511.0, 120)
+    orders = 1.0 + np.geomspace(0.05, 511.0, 80)
     curve = PrivacyProfile(run.pair(), adjacency).renyi()
     rdp = np.array([float(curve(float(a)).upper) for a in orders])
     log_mean = math.log(mean_runs)
@@ -207,6 +210,7 @@ def random_stopping(run: Run, adjacency: str, mean_runs: float) -> float:
     return float(np.min(total + np.log1p(-1.0 / orders) - (math.log(run.delta) + np.log(orders)) / (orders - 1.0)))
 
 
+@lru_cache(maxsize=64)
 def renyi_figures(run: Run, adjacency: str) -> tuple[float, float]:
     """(classic, improved) conversion over the orders that tutorials use: 1.1 to 10.9 by .1, 11 to 63, 128, 256, 512."""
     orders = np.concatenate([np.arange(11, 110) / 10.0, np.arange(11, 64), [128.0, 256.0, 512.0]])
@@ -217,6 +221,7 @@ def renyi_figures(run: Run, adjacency: str) -> tuple[float, float]:
     return float(classic.min()), max(float(improved.min()), 0.0)
 
 
+@lru_cache(maxsize=64)
 def least_shuffled_noise(run: Run, adjacency: str, epsilon: float) -> float:
     """A noise multiplier below which shuffling is refuted at epsilon; 1 % wide. Not a noise that suffices."""
     relation = Adjacency(adjacency)
@@ -241,3 +246,10 @@ def collision(draws: int, bits: int) -> float:
     """The probability that two of so many draws from 2^bits seeds agree."""
     with np.errstate(divide="ignore"):
         return -float(np.expm1(np.log1p(-np.minimum(np.arange(draws) / 2.0**bits, 1.0)).sum()))
+
+
+@lru_cache(maxsize=64)
+def users_epsilon(run: Run, adjacency: str, size: int) -> tuple[float, float]:
+    """(lower, upper) epsilon of a user with so many records, Poisson batches or all records."""
+    found = PrivacyProfile(run.pair(), adjacency).group(size).epsilon(delta=run.delta)
+    return float(found.lower), float(found.upper)

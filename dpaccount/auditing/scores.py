@@ -216,7 +216,7 @@ def _from_table(
     """The bound at the best row, at alpha over the number of rows."""
     best = int(np.argmax(criterion(table)))
     counts = float(table.tp[best]), table.p, float(table.fp[best]), table.n
-    at = {"threshold": float(table.threshold[best]), "counts": tuple(int(c) for c in counts)}
+    at: dict[str, Any] = {"threshold": float(table.threshold[best]), "counts": tuple(int(c) for c in counts)}
     if method in FROM_COUNTS:
         assert target.delta is not None
         found = from_counts(*counts, target.delta, alpha, method, family, relation, table.text, table.rules, notes, **at)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from dpaccount import _check
 
 Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[Any]
 SELECTIONS = ("fixed", "split", "bonferroni", "hull")
 UNPROVED = (
     "the corners of the hull come from the same scores, so this correction has no proof; false alarms were 0 to 3 % at a nominal "
@@ -34,8 +35,8 @@ class Table(NamedTuple):
     """Counts at each threshold that the rule looks at; the bound may be taken at any of them, at alpha/rules."""
 
     threshold: Array
-    tp: Array
-    fp: Array
+    tp: Counts
+    fp: Counts
     p: int
     n: int
     rules: int
@@ -67,7 +68,7 @@ def stated(owner: str, selection: Any, threshold: Any, scores: bool = True) -> s
     return name
 
 
-def counted(x0: Array, x1: Array, threshold: Array) -> tuple[Array, Array]:
+def counted(x0: Array, x1: Array, threshold: Array) -> tuple[Counts, Counts]:
     """TP and FP at each threshold."""
     tp = x1.size - np.searchsorted(np.sort(x1), threshold, side="left")
     fp = x0.size - np.searchsorted(np.sort(x0), threshold, side="left")

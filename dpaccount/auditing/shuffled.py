@@ -10,7 +10,7 @@ privacy loss, never gains), and composed by the lattice rounded down.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt

@@ -59,8 +59,8 @@ class Stated:
         if fpr + fnr >= 1.0:
             return False
         if isinstance(self.profile.guarantee, Gaussian):
-            return gdp_mu(fpr, fnr) > self.profile.guarantee.mu
-        return float(self.profile.trade_off(fpr).lower) > fnr
+            return bool(gdp_mu(fpr, fnr) > self.profile.guarantee.mu)
+        return bool(float(self.profile.trade_off(fpr).lower) > fnr)
 
 
 def stated_claim(owner: str, eps: Any, mu: Any, claim: Any, delta: Any) -> Stated:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from dpaccount.auditing.claims import Claim, read_claims
@@ -42,12 +43,10 @@ class ClaimVerdict:
     assumptions : tuple of str
     findings : tuple of Finding
         The twelve usual errors.
-    readings : tuple of Reading
-        epsilon of the same numbers under each sampler and relation.
-    changes : tuple of str
-        The smallest changes that would make the claim true, or how much it could spare.
     missing : tuple of str
         Fields without which nothing can be decided.
+    sheet : Sheet
+        The run and its own reading, from which `readings` and `changes` are made.
     """
 
     claim: Claim
@@ -58,9 +57,18 @@ class ClaimVerdict:
     theorem: str
     assumptions: tuple[str, ...]
     findings: tuple[Finding, ...]
-    readings: tuple[Reading, ...]
-    changes: tuple[str, ...]
     missing: tuple[str, ...]
+    sheet: Sheet = field(repr=False)
+
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """epsilon of the same numbers under each sampler and relation; computed when asked for."""
+        return tuple(_readings(self.sheet.run))
+
+    @cached_property
+    def changes(self) -> tuple[str, ...]:
+        """The smallest changes that would make the claim true, or how much it could spare; computed when asked for."""
+        return tuple(_changes(self.sheet, self.verdict))
 
     @property
     def found(self) -> tuple[Finding, ...]:
@@ -86,18 +94,17 @@ class ClaimVerdict:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; an infinite bound is None."""
-        finite = lambda x: x if math.isfinite(x) else None  # noqa: E731
         return {
             "verdict": self.verdict, "reason": self.reason,
             "claim": {k: v for k, v in vars(self.claim).items() if v is not None},
-            "lower": finite(self.lower), "upper": finite(self.upper), "theorem": self.theorem,
+            "lower": _finite(self.lower), "upper": _finite(self.upper), "theorem": self.theorem,
             "kind": self.kind, "assumptions": list(self.assumptions), "missing": list(self.missing),
             "findings": [
                 {"number": f.number, "title": f.title, "status": f.status, "effect": f.effect or None, "text": f.text,
                  "needs": list(f.needs)} for f in self.findings
             ],
             "readings": [
-                {"name": r.name, "lower": finite(r.lower), "upper": finite(r.upper), "figure": r.figure, "theorem": r.theorem}
+                {"name": r.name, "lower": _finite(r.lower), "upper": _finite(r.upper), "figure": r.figure, "theorem": r.theorem}
                 for r in self.readings
             ],
             "changes": list(self.changes),
@@ -105,6 +112,10 @@ class ClaimVerdict:
 
     def __str__(self) -> str:
         return "\n".join(lines(self))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def check_claim(spec: Any) -> Any:
@@ -162,7 +173,7 @@ def _judged(claim: Claim) -> ClaimVerdict:
     verdict, reason = _decided(claim, own, findings)
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
-        (STATED, SEEN), findings, tuple(_readings(run)), tuple(_changes(sheet, verdict)), claim.missing,
+        (STATED, SEEN), findings, claim.missing, sheet,
     )
 
 
@@ -188,16 +199,21 @@ def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...]) -
     assert own is not None
     voiding = [f for f in findings if f.effect == "voids"]
     if own.upper <= claim.epsilon and not voiding:
-        left = [f for f in findings if f.status == NOT_CHECKED]
-        rest = f"; {len(left)} of the twelve usual errors could not be looked for" if left else "; none of the twelve usual errors was found"
-        weak = [f for f in findings if f.status == FOUND]
-        rest = f"; {len(weak)} of the twelve usual errors {'were' if len(weak) > 1 else 'was'} found, none of which makes it false" + (
-            f", and {len(left)} could not be looked for" if left else ""
-        ) if weak else rest
+        rest = _rest(findings)
         return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for the run as stated{rest}"
     if voiding:
         return UNDECIDED, f"error {voiding[0].number}, {voiding[0].title}: {voiding[0].text}"
     return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"
+
+
+def _rest(findings: tuple[Finding, ...]) -> str:
+    """What a claim that holds must still hear about the twelve errors."""
+    left = sum(f.status == NOT_CHECKED for f in findings)
+    weak = sum(f.status == FOUND for f in findings)
+    parts = [f"{weak} of the twelve usual errors {'were' if weak > 1 else 'was'} found, which does not make it false"] if weak else []
+    if left:
+        parts.append(f"{left} {'more' if weak else 'of the twelve usual errors'} could not be looked for")
+    return "".join(f"; {part}" for part in parts) or "; none of the twelve usual errors was found"
 
 
 def _named(found: list[Finding]) -> str:

@@ -130,7 +130,7 @@ def _facts(run: NoisyGD, batch: int | None, answers: list[Bounds], points: tuple
         f"{run.batches} batches of {run.num_records // run.batches} in turn; " + ("worst batch" if batch is None else f"batch {batch}")
     )
     everywhere = getattr(run, asked)(points[0], batch, method="composition")
-    step = f"step size {run.step_size:g}, noise {shown_up(run.noise_scale, 12)} on the mean gradient, Lipschitz constant of a step {1.0 - run.gap:.6g}"
+    step = f"step size {run.step_size:g}, noise {shown_up(run.noise_scale, 12)} on the mean gradient, contraction {1.0 - run.gap:.6g}"
     relation = parse("noisy-gd", run.adjacency)
     return [
         ("losses", f"{run.lipschitz:g}-Lipschitz, {run.smoothness:g}-smooth, {curvature}; {run.num_records} records"),
@@ -158,7 +158,7 @@ def _draw(run: NoisyGD, batch: int | None, against: str, delta: float | None, pa
     end = float(run.epsilon(1e-12, batch).upper)
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else EPSILONS[-1], 121)
     last = 10**5 if run.steps == math.inf else int(run.steps)
-    times = np.unique(np.round(np.geomspace(1, last, 60)).astype(int))
+    times = np.unique(np.round(np.geomspace(1, last, 40)).astype(int))
     for name, (color, line) in zip(METHODS, STYLES, strict=False):
         if name in shown and against == "epsilon":
             logs = np.asarray(run.log_delta(grid, batch, method=name).upper)

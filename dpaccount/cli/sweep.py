@@ -90,10 +90,11 @@ def sweep_command(
         raise click.UsageError(translated(error, "sweep")) from error
     if found.failed.all():
         raise click.UsageError(f"No cell has an answer; the first: {_words(str(found.reason.flat[0]))}")
+    notes = [*found.notes, *_notes(stated, question)]
     if as_json:
         run = {name: value for name, value in stated.values.items() if name in RUN and name not in (*SWEPT, "after") and value is not None}
         axes = {name: [_plain(name, value) for value in values] for name, values in found.axes.items()}
-        print_json("sweep", find=found.quantity, axes=axes, run=run, answers=_records(found, None), notes=list(found.notes))
+        print_json("sweep", find=found.quantity, axes=axes, run=run, answers=_records(found, None), notes=notes)
     elif as_csv:
         rows = _records(found, "")
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
@@ -101,7 +102,7 @@ def sweep_command(
         writer.writerows(rows)
     else:
         _print_text(found, stated)
-    warn([*found.notes, *(f"{_place(row, found)}: {_words(row['reason'])}" for row in found.rows() if row["status"] == FAILED)])
+    warn([*notes, *(f"{_place(row, found)}: {_words(row['reason'])}" for row in found.rows() if row["status"] == FAILED)])
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,13 @@ class _Run:
 
     def __call__(self, **cell: Any) -> PrivacyProfile:
         return self.stated.with_values(**cell).profile
+
+
+def _notes(stated: Stated, question: dict[str, Any]) -> tuple[str, ...]:
+    """What a reader must hear of the largest delta, where the size of the data is known."""
+    if not stated.trained or "delta" not in question:
+        return ()
+    return stated.with_values(batch_size=1, accumulation=None, epochs=None, steps=1, noise_multiplier=None).notes(question["delta"])
 
 
 def _wanted(stated: Stated, find: str | None, question: set[str]) -> str | None:

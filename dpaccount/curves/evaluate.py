@@ -65,20 +65,25 @@ class PairOption:
             found.append(curve.fresh(epsilon, found[0].lower if found else np.nan))
         return self._larger(found)
 
-    def fresh_many(self, epsilons: Array) -> list[LogDelta]:
-        """The same at many epsilons, on shared contours; the answers depend on these epsilons alone."""
+    def fresh_many(self, epsilons: Array, shelves: list[Shelf] | None = None) -> list[LogDelta]:
+        """The same at many epsilons, on shared contours; the answers depend on these epsilons, and those of the shelves, alone."""
+        shelves = shelves or self.shelves()
         found: list[LogDelta | None] = [None] * epsilons.size
         left = np.flatnonzero(np.isfinite(epsilons))
-        for i, answer in zip(left, Shelf(self.sides[0], self.method).log_deltas(epsilons[left]), strict=True):
+        for i, answer in zip(left, shelves[0].log_deltas(epsilons[left]), strict=True):
             found[i] = answer
-        for side in self.sides[1:]:
+        for side, shelf in zip(self.sides[1:], shelves[1:], strict=True):
             left = self._not_below(side, epsilons, left, found)
-            for i, answer in zip(left, Shelf(side, self.method).log_deltas(epsilons[left]), strict=True):
+            for i, answer in zip(left, shelf.log_deltas(epsilons[left]), strict=True):
                 first = found[i]
                 assert first is not None
                 again = answer.upper < first.lower and not answer.certified
                 found[i] = None if again else self._larger([first, answer])
         return [self.fresh(float(e)) if answer is None else self._larger([answer]) for e, answer in zip(epsilons, found, strict=True)]
+
+    def shelves(self) -> list[Shelf]:
+        """A shelf for each direction, for several calls of `fresh_many`."""
+        return [Shelf(side, self.method) for side in self.sides]
 
     def _not_below(
         self, side: DominatingPair, epsilons: Array, which: npt.NDArray[np.int64], found: list[LogDelta | None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
 from dpaccount.conversions import CONVERSIONS
-from dpaccount.curves.evaluate import CurveOption, Evaluator
+from dpaccount.curves.evaluate import CurveOption, Evaluator, PairOption
 from dpaccount.curves.group import generic_group, group_pair
 from dpaccount.curves.renyi import RenyiCurve
+from dpaccount.curves.roots import shared_roots
+from dpaccount.curves.tangents import shared_values
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.auto import METHODS
 from dpaccount.pair import DominatingPair, Guarantee
@@ -32,7 +35,7 @@ class PrivacyProfile:
         What is known about the mechanism, e.g. ``1000 * PoissonSampled(Gaussian(1.0), 0.01)``.
     adjacency : {"add-or-remove", "replace-one", "zero-out", "as-written"}
         The relation on data sets. ``as-written`` takes the ordered pair of the expression itself.
-    method : {"auto", "closed", "line", "circle", "lattice", "balls"}
+    method : {"auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls"}
         The engine; see `select`. ``lattice`` gives a certified bracket for every pair, ``balls`` one of a double's width by
         ball arithmetic where it has a proof (extra ``dpaccount[certify]``).
     conversion : {"improved", "mironov", "optimal"}
@@ -42,7 +45,7 @@ class PrivacyProfile:
     ---------
     Every answer is a `Bounds` whose upper end is the safe side. `Bounds.certified` says whether every
     error is bounded; otherwise the error is an estimate. Where ``line`` cannot vouch for its digits
-    the lattice's certified bracket is returned. Composition of both directions is done before
+    the certified bracket of ``smoothed`` or of the lattice is returned. Composition of both directions is done before
     the larger is taken.
 
     References
@@ -160,7 +163,11 @@ class PrivacyProfile:
                 logs = np.log(values)
         else:
             values = logs = _check.reals(owner, "log_delta", log_delta, high=0.0)
-        found = [self._evaluator.epsilon(float(v)) for v in np.asarray(logs).ravel()]
+        flat = np.asarray(logs, dtype=float).ravel()
+        (option, *others) = self._evaluator.options
+        shared = flat.size >= SHARED and isinstance(option, PairOption) and not others
+        ready = shared_roots(option, flat) if shared else [None] * flat.size  # type: ignore[arg-type]
+        found = [self._evaluator.epsilon(float(v)) if one is None else one for v, one in zip(flat, ready, strict=True)]
         lower, middle, upper = (
             np.array([getattr(root, side) for root, _ in found]).reshape(values.shape)[()]
             for side in ("lower", "estimate", "upper")
@@ -190,7 +197,9 @@ class PrivacyProfile:
         """
         # T(P||Q) is the dual of H(Q||P); under a relation the larger profile is its own mirror image
         curves = [(option.mirrored.log_delta, option.log_delta) for option in self._evaluator.options]
-        function = TradeOffFunction(curves, notes=self.notes, proved=self._evaluator.proved)
+        (option, *others) = self._evaluator.options
+        many = partial(shared_values, option) if isinstance(option, PairOption) and not others else None
+        function = TradeOffFunction(curves, notes=self.notes, proved=self._evaluator.proved, many=many)
         return function if false_positive_rate is None else function(false_positive_rate)
 
     def renyi(self, order: Any = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ ROUNDS = 60
 LOWEST = -740.0  # e^eps underflows
 ANY = 1.0  # a goal that every bracket excludes: the coarsest lattice will do
 ULP = 2.3e-16
+SHARED = 12  # so many points in one call share contours
 NEAREST = 48  # points that the upper bound looks at
 
 
@@ -28,7 +29,7 @@ class Curve(Protocol):
     def __call__(self, epsilon: float, goal: float = ..., /) -> LogDelta: ...
 
 
-class _Value(NamedTuple):
+class Value(NamedTuple):
     """f(alpha) with a bracket."""
 
     lower: float
@@ -60,15 +61,19 @@ class TradeOffFunction:
     0.740488977159
     """
 
-    def __init__(self, curves: Sequence[tuple[Curve, Curve]], *, notes: tuple[str, ...] = (), proved: bool = True) -> None:
-        self._curves, self._notes, self._proved = tuple(curves), notes, proved
-        self._duals = [_Dual(curve, swapped) for curve, swapped in self._curves]
+    def __init__(
+        self, curves: Sequence[tuple[Curve, Curve]], *, notes: tuple[str, ...] = (), proved: bool = True,
+        many: Callable[[Array], Sequence[Value | None]] | None = None,
+    ) -> None:
+        self._curves, self._notes, self._proved, self._many = tuple(curves), notes, proved, many
+        self._duals = [Dual(curve, swapped) for curve, swapped in self._curves]
         self.hint = np.nan  # an epsilon near the tangent point, if one is known
 
     def __call__(self, false_positive_rate: Any) -> Bounds:
         """f at the given type I errors in [0, 1] (array)."""
         alpha = _check.reals("TradeOffFunction", "false_positive_rate", false_positive_rate, low=0.0, high=1.0)
-        found = [self._at(float(a)) for a in alpha.ravel()]
+        ready = self._many(alpha.ravel()) if self._many is not None and alpha.size >= SHARED else [None] * alpha.size
+        found = [self._at(float(a)) if value is None else value for a, value in zip(alpha.ravel(), ready, strict=True)]
         lower, middle, upper = (np.array([f[i] for f in found]).reshape(alpha.shape)[()] for i in range(3))
         # what lies below the rounding of 1 - alpha is not wide
         wide = any(is_wide(f.lower, f.upper, 1e-14 * (1.0 - a)) for f, a in zip(found, alpha.ravel(), strict=True))
@@ -84,8 +89,8 @@ class TradeOffFunction:
         curves = [(swapped, curve) for curve, swapped in self._curves]  # T(P||Q)^{-1} = T(Q||P)
         return TradeOffFunction(curves, notes=self._notes, proved=self._proved)(beta)
 
-    def _at(self, alpha: float) -> _Value:
-        best: _Value | None = None
+    def _at(self, alpha: float) -> Value:
+        best: Value | None = None
         for dual in self._duals:
             dual.hint = self.hint
             found = dual.value(alpha)
@@ -96,7 +101,7 @@ class TradeOffFunction:
         return best
 
 
-class _Dual:
+class Dual:
     """The dual of one curve, G(gamma) = 1 - delta - gamma alpha at its maximum; remembers every delta it has asked for.
 
     Below eps = 0 the swapped curve is asked, G = gamma (1 - alpha - delta'(-eps)), which keeps the digits of a small f.
@@ -110,16 +115,16 @@ class _Dual:
         self._bend: dict[float, float] = {}  # the normal quantile of Q[L > eps], nearly linear for sums
         self.hint = self.tangent = math.nan
 
-    def value(self, alpha: float) -> _Value:
+    def value(self, alpha: float) -> Value:
         """f(alpha)."""
         if alpha == 1.0:
-            return _Value(0.0, 0.0, 0.0, True, "the end point")
+            return Value(0.0, 0.0, 0.0, True, "the end point")
         if alpha == 0.0:
             found = self._curve(math.inf)
             low, mid, up = (max(-math.expm1(v), 0.0) + 0.0 for v in (found.upper, found.estimate, found.lower))
-            return _Value(low, mid, up, found.certified, found.method)
+            return Value(low, mid, up, found.certified, found.method)
         with np.errstate(all="ignore"):
-            return _Tangent(self, alpha).solve()
+            return Tangent(self, alpha).solve()
 
     def ask(self, epsilon: float, rough: bool = False) -> LogDelta:
         """delta at epsilon, for epsilon < 0 of the swapped pair at -epsilon; `rough` may leave a lattice coarse."""
@@ -132,6 +137,11 @@ class _Dual:
                 self._rough.add(epsilon)
             self._bend[epsilon] = float(_quantile(found, epsilon))
         return self._known[epsilon]
+
+    def keep(self, epsilon: float, found: LogDelta) -> None:
+        """An answer that was asked elsewhere."""
+        self._known[epsilon] = found
+        self._bend[epsilon] = float(_quantile(found, epsilon))
 
     def is_rough(self, epsilon: float) -> bool:
         return epsilon in self._rough
@@ -154,10 +164,10 @@ def _quantile(found: LogDelta, epsilon: float) -> float:
     return -ndtri_exp(log_rest) if log_rest < -0.69 else ndtri_exp(float(log1m_exp(log_rest)))
 
 
-class _Tangent:
+class Tangent:
     """The search for the tangent point of one alpha."""
 
-    def __init__(self, dual: _Dual, alpha: float) -> None:
+    def __init__(self, dual: Dual, alpha: float) -> None:
         self.dual, self.alpha, self.log_alpha = dual, alpha, math.log(alpha)
         self.target = float(ndtri(alpha)) if alpha < 0.5 else -float(ndtri(1.0 - alpha))
         self.top = -self.log_alpha  # G <= 0 beyond
@@ -207,7 +217,7 @@ class _Tangent:
         left = max((e for e, t in self.dual.bends.items() if t > self.target and e < right), default=-math.inf)
         return left, right
 
-    def solve(self) -> _Value:
+    def solve(self) -> Value:
         dual, here, last, stuck = self.dual, self._start(), math.inf, 0
         for _ in range(ROUNDS):
             dual.ask(here, rough=True)
@@ -333,7 +343,7 @@ class _Tangent:
 
     # the answer
 
-    def _read(self, here: float) -> _Value:
+    def _read(self, here: float) -> Value:
         dual = self.dual
         left, right = self.sides()
         best = max((e for e in {here, left, right} if e in dual.known), key=lambda e: self.gain(e, dual.known[e].estimate))
@@ -350,7 +360,7 @@ class _Tangent:
                     if LOWEST < side < self.top:
                         dual.ask(side)
                 lower, middle, upper, certified = self._bracket(best)
-        return _Value(lower, middle, upper, certified, dual.known[best].method)
+        return Value(lower, middle, upper, certified, dual.known[best].method)
 
     def _beside(self, best: float, width: float, attempt: int) -> tuple[float, float]:
         """Points where G has fallen by twice the width, so that errors of the ends do not rule the slope of a chord.
@@ -378,12 +388,12 @@ class _Tangent:
         points = sorted(points[:NEAREST])
         lower = max(0.0, *(self.ends(e)[0] for e in points))
         # a coarse bracket amid narrow ones does harm, and alone it helps
-        upper = max(min(self._ceiling(points), self._ceiling([e for e in points if not self.dual.is_rough(e)])), lower)
+        upper = max(min(self.ceiling(points), self.ceiling([e for e in points if not self.dual.is_rough(e)])), lower)
         middle = min(max(self.gain(best, self.dual.known[best].estimate), lower), upper)
         certified = all(self.dual.known[e].certified for e in points)
         return lower + 0.0, middle + 0.0, upper + 0.0, certified
 
-    def _ceiling(self, points: list[float]) -> float:
+    def ceiling(self, points: list[float]) -> float:
         """An upper bound on the maximum: chords, extended beyond their ends, lie above a concave function.
 
         Besides G(0) = 0, G <= 1 - gamma alpha and, from delta >= 1 - gamma, G <= gamma (1 - alpha).

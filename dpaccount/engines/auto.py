@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import balls, circle, closed, lattice, line, smoothed
+from dpaccount.engines import circle, closed, lattice, line, recursion, smoothed
 from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.balls import face
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "smoothed", "circle", "lattice", "balls")
+METHODS = ("auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls")
 MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
 
@@ -56,7 +57,9 @@ def _selected(pair: DominatingPair) -> Selection:
     if closed.supports(pair):
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
     if not any(_has_density(step) for step, _ in pair.terms):
-        return Selection("lattice", "the loss has atoms only, so the characteristic function never decays")
+        return Selection(
+            "smoothed", "the loss has atoms only, off any lattice, so the characteristic function never decays: a smooth kernel brackets"
+        )
     return Selection(
         "line",
         "the loss has a density: contour at the saddle point; where its characteristic function does not decay the smoothed "
@@ -79,7 +82,7 @@ def log_delta(
     With a `goal` brackets are refined no further than to exclude log delta = goal.
     """
     if method == "balls":
-        return balls.log_delta(pair, epsilon)
+        return face.log_delta(pair, epsilon)
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
@@ -102,6 +105,11 @@ def log_delta(
             return smoothed.log_delta(pair, epsilon, goal)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='smoothed'` finds no line here: {error}. Use 'auto'.") from error
+    if method == "recursion":
+        try:
+            return recursion.log_delta(pair, epsilon, goal)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='recursion'` does not apply here: {error}. Use 'auto'.") from error
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
@@ -112,6 +120,8 @@ def log_delta(
             return contour(pair, epsilon)
         except CannotVouch:
             return _bracket(pair, epsilon, goal)
+    if engine == "smoothed":
+        return _bracket(pair, epsilon, goal)
     if engine == "circle":
         with suppress(CannotVouch):
             return circle.log_delta(pair, epsilon)

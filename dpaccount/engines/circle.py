@@ -8,33 +8,29 @@ z = c + is, a geometric series over the points at or above l_0 gives, for c > 0,
 
 and for -1 < c < 0 the same integral is delta less the finite mass. On M equidistant points the sum is off by aliasing alone:
 sum over k != 0 of e^{ckMh} g(epsilon + kMh), bounded by Chernoff as on a line (`contour`). Few points of the circle matter:
-the others are bounded by layers (`_Law.log_bound`). Phases are exact fractions of a turn; what the losses miss the lattice by, or
+the others are bounded by layers (`turns`). Phases are exact fractions of a turn; what the losses miss the lattice by, or
 are rounded by, moves the sum of the losses and hence delta.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import ULP, log1m_exp, log_kappa
-from dpaccount.engines.axis import SUM, CannotVouch
+from dpaccount._log import ULP, log_kappa
+from dpaccount.engines.axis import CannotVouch
 from dpaccount.engines.jump import NO_CUT, split
 from dpaccount.engines.line import VOUCH, reflected
-from dpaccount.pair import DominatingPair, Step, log_error
+from dpaccount.engines.turns import Law, Tilted, log_bound, phi
+from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
 AIM = 30.0  # aliasing and what is left out below e^-AIM of the answer
 MAX_WORK = 30_000_000  # points of the circle times atoms
-MAX_SPAN = 200_000  # lattice points between the ends of one step
-NEGLIGIBLE = 1e-28  # tilted masses below this share of the largest are left out, and counted as error
-FINE = float(np.finfo(np.longdouble).eps)
 
 
 def common_lattice(pair: DominatingPair) -> float | None:
@@ -65,91 +61,12 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     return _Circle(pair, epsilon, h).answer()
 
 
-class _Tilted(NamedTuple):
-    """One step's law under a tilt, masses that matter only: places about `centre`, masses, their relative error (root mean
-    square), the share left out (twice), and the errors of the losses: on average and at most."""
-
-    centre: int
-    k: npt.NDArray[np.int64]
-    p: Array
-    part: float
-    dropped: float
-    off: float
-    most: float
-
-
-class _Law:
-    """The finite losses of one distinct step on the lattice: places k about a reference point, normalised masses."""
-
-    def __init__(self, step: Step, count: int, h: float) -> None:
-        loss, log_p = step.atoms()
-        if not loss.size:
-            raise CannotVouch("no loss is finite")
-        assert step.facts.lattice is not None
-        offset = step.facts.lattice[0] if loss.size > 1 else float(loss[0])
-        place = np.rint((loss - offset) / h)
-        if not np.abs(place).max() < 1e15:
-            raise CannotVouch("the lattice is too fine")
-        weight = np.exp(log_p - log_p.max())
-        weight /= weight.sum()
-        self.count, self.weight = count, weight
-        reference = round(float(weight @ place))
-        self.k = place.astype(np.int64) - reference
-        self.base = Fraction(offset) + reference * Fraction(h)
-        off, self.part = step.atom_rounding()
-        exact = np.abs(loss.astype(np.longdouble) - (np.longdouble(offset) + np.longdouble(h) * place)).astype(np.float64)
-        self.off = off + exact + 4 * FINE * (abs(offset) + np.abs(loss))
-        above = step.facts.log_p_only
-        self.log_mass = float(log1m_exp(above))
-        self.mass_error = 0.0 if above == -np.inf else (
-            float(log_error(above, 2 * ULP)) * math.exp(min(above - self.log_mass, 700.0)) + ULP * abs(self.log_mass)
-        )
-
-    def log_mgf(self, tau: float) -> tuple[float, float]:
-        """log E[e^{tau k}] of the finite losses, and its error."""
-        turn = tau * self.k
-        relative = self.part + float(self.weight @ self.part) + (8 + 2 * np.abs(turn)) * ULP + _sum_slip(turn.size)
-        if np.abs(turn).max() < 30.0:
-            growth = np.expm1(turn)
-            moved = float((self.weight * growth).sum())
-            value = math.log1p(moved)
-            return value, float(self.weight @ (relative * np.abs(growth))) / (1.0 + moved) + 2 * ULP * abs(value)
-        top = float(turn.max())
-        grown = self.weight * np.exp(turn - top)
-        total = float(grown.sum())
-        value = top + math.log(total)
-        return value, float(grown @ relative) / total + 2 * ULP * (abs(top) + abs(value))
-
-    def moments(self, tau: float) -> tuple[float, float]:
-        turn = tau * self.k
-        p = self.weight * np.exp(turn - turn.max())
-        p /= p.sum()
-        mean = float(p @ self.k)
-        return mean, float(p @ (self.k - mean) ** 2)
-
-    def tilted(self, tau: float) -> _Tilted:
-        turn = tau * self.k
-        p = self.weight * np.exp(turn - turn.max())
-        p /= p.sum()
-        keep = p > NEGLIGIBLE * p.max()
-        relative = (self.part + (10 + 2 * np.abs(turn)) * ULP + 2 * _sum_slip(p.size))[keep]
-        centre = round(float(p @ self.k))
-        return _Tilted(
-            centre, self.k[keep] - centre, p[keep], math.sqrt(float(p[keep] @ (relative * relative))), 2 * float(p[~keep].sum()),
-            float(p @ self.off), float(self.off.max()),
-        )
-
-
-def _sum_slip(size: int) -> float:
-    return min(size * ULP / 2, SUM)
-
-
 class _Circle:
     """The answer at one epsilon >= 0."""
 
     def __init__(self, pair: DominatingPair, epsilon: float, h: float) -> None:
         self.pair, self.epsilon, self.h = pair, epsilon, h
-        self.laws = [_Law(step, count, h) for step, count in pair.terms]
+        self.laws = [Law(step, count, h) for step, count in pair.terms]
         base = sum((law.count * law.base for law in self.laws), Fraction(0))
         self.first = math.floor((Fraction(epsilon) - base) / Fraction(h)) + 1  # lattice place of l_0, about the references
         self.g = min(float(base + self.first * Fraction(h) - Fraction(epsilon)), h)
@@ -218,7 +135,7 @@ class _Circle:
         return value, error
 
     def _period(self, exponent: float, goal: float, spread: float) -> tuple[int, float]:
-        """Points on the circle, and log of what all aliases add up to, both relative to the finite mass."""
+        """Points on the circle, and log of what all aliases add up to: relative to the finite mass, absolutely in the middle."""
         tau, h = self.tau, self.h
         if self.middle:
             points = max(-goal / -tau, (self.epsilon - goal) / (h + tau), 2.0)
@@ -267,7 +184,7 @@ class _Circle:
         theta = np.asarray(2 * math.pi / count * j, dtype=np.float64)
         log_phi, slip = np.zeros(used, dtype=complex), np.zeros(used)
         for law, t in laws:
-            own, error = _phi(t, j, count)
+            own, error = phi(t, j, count)
             log_phi += law.count * own
             slip += law.count * error
         kernel, tail, bound = self._kernel(theta)
@@ -284,14 +201,14 @@ class _Circle:
         off = sum(law.count * t.off for law, t in laws), sum(law.count * t.most for law, t in laws)
         return self._assembled(value, above, absolute, float(size @ bound), exponent, alias, off)
 
-    def _enough(self, laws: list[tuple[_Law, _Tilted]], count: int, goal: float) -> tuple[int, float]:
+    def _enough(self, laws: list[tuple[Law, Tilted]], count: int, goal: float) -> tuple[int, float]:
         """How many points j = 0, 1, ... to sum, and a bound on what all the others add."""
         half = count // 2
         j = np.unique(np.minimum(np.ceil(np.geomspace(2.0, max(half, 2), 60)), max(half, 1)).astype(np.int64))
         theta = np.asarray(2 * math.pi / count * j, dtype=np.float64)
         total = np.log(self._kernel(theta)[2])
         for law, t in laws:
-            total = total + law.count * _log_bound(t, theta)
+            total = total + law.count * log_bound(t, theta)
         enough = np.flatnonzero(total <= goal)
         if not enough.size or j[enough[0]] >= half:
             return half + 1, 0.0
@@ -320,7 +237,7 @@ class _Circle:
         error += 2 * math.exp(min(log_jump_error - top, 700.0))
         left_out = max(math.log(count) + step.log_left_out for step, count in self.pair.terms)
         error += math.exp(min(left_out - top, 700.0)) * len(self.pair.terms)
-        excess = math.exp(min(self.log_mass + alias - top, 700.0))
+        excess = math.exp(min((0.0 if self.middle else self.log_mass) + alias - top, 700.0))
         if self.middle:
             error += excess + ULP * (4 + abs(self.log_mass)) + self.mass_error
             excess = 0.0
@@ -339,78 +256,6 @@ def _one_minus(a: float, theta: Array) -> npt.NDArray[np.complex128]:
     """1 - e^{-(a + i theta)} without cancellation."""
     half = np.sin(theta / 2)
     return np.asarray(-math.expm1(-a) + 2 * math.exp(-a) * half * half + 1j * math.exp(-a) * np.sin(theta))
-
-
-BLOCK = 400_000
-
-
-def _phi(t: _Tilted, j: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.complex128], Array]:
-    """log of sum p e^{2 pi i jk/count} at every j, and its error: as `contour._phi`, with exact phases."""
-    log_phi, slip = np.empty(j.size, dtype=complex), np.empty(j.size)
-    rows = max(1, BLOCK // t.k.size)
-    for start in range(0, j.size, rows):
-        part = slice(start, start + rows)
-        turn = np.mod(np.multiply.outer(j[part], t.k % count), count)
-        half = np.where(2 * turn > count, turn - count, turn) * (math.pi / count)
-        sine = np.sin(half)
-        real, imag = -2 * ((sine * sine) * t.p).sum(axis=-1), 2 * ((sine * np.cos(half)) * t.p).sum(axis=-1)
-        change = 2 * real + real * real + imag * imag
-        with np.errstate(divide="ignore"):
-            log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
-        log_size = np.maximum(log_size, -800.0)
-        log_phi[part] = log_size + 1j * np.arctan2(imag, 1 + real)
-        ratio = (t.part * np.sqrt(-2 * real) + t.dropped) / np.maximum(np.exp(log_size), 1e-300)
-        slip[part] = np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size)
-    return log_phi, slip
-
-
-def _log_bound(t: _Tilted, theta: Array) -> Array:
-    """log of a bound on |sum p e^{i theta' k}| for all theta' in [theta, pi].
-
-    Up to theta = pi/(range of k) the modulus falls, since its square is 1 - 4 sum over pairs of p p' sin^2(theta (k - k')/2).
-    Anywhere, a unimodal piece of the masses is a sum of layers, each an interval of m lattice points, whose sum has modulus
-    |sin(m theta/2)/sin(theta/2)|.
-    """
-    span = int(t.k.max() - t.k.min())
-    if span > MAX_SPAN or not span:
-        return np.zeros(theta.shape)
-    monotone = math.pi / span
-    total = np.zeros(theta.shape)
-    at = np.maximum(theta, monotone)
-    dense = np.zeros(span + 1)
-    np.add.at(dense, t.k - t.k.min(), t.p * (1.0 - 1e-9))
-    for low, high in itertools.pairwise(_pieces(dense)):
-        g = np.sort(dense[low:high])[::-1]
-        m = np.arange(1, g.size + 1)
-        fall = -np.diff(np.append(g, 0.0))
-        keep = fall > 1e-12
-        total += ((m[keep] - _envelope(m[keep], at)) * fall[keep]).sum(axis=-1)
-    bound = np.log1p(-np.minimum(total, 1.0 - 1e-15))
-    if theta.min() < monotone:
-        near = theta < monotone
-        half = np.multiply.outer(theta[near] / 2, t.k.astype(np.float64))
-        sine = np.sin(half)
-        real, imag = -2 * (sine * sine) @ t.p, 2 * (sine * np.cos(half)) @ t.p
-        lost = -(2 * real + real * real + imag * imag) - 8 * t.part * np.sqrt(-2 * real) - 4 * t.dropped
-        bound[near] = np.maximum(bound[near], 0.5 * np.log1p(-np.clip(lost * (1 - 1e-9), 0.0, 1.0 - 1e-15)))
-    return np.asarray(bound)
-
-
-def _pieces(g: Array) -> list[int]:
-    """Where to cut so that every piece rises and then falls."""
-    turn = np.sign(np.diff(g))
-    moves = np.flatnonzero(turn)
-    rising = turn[moves] > 0
-    starts = moves[1:][rising[1:] & ~rising[:-1]] + 1
-    return [0, *starts.tolist(), g.size]
-
-
-def _envelope(m: npt.NDArray[np.int64], theta: Array) -> Array:
-    """sup over theta' in [theta, pi] of |sin(m theta'/2)/sin(theta'/2)|, at every theta (rows) and m (columns)."""
-    rows = theta[:, None]
-    first = np.where(m * rows < 2 * np.pi, np.abs(np.sin(m * rows / 2) / np.sin(rows / 2)), 0.0)
-    beyond = 1 / np.sin(np.clip(np.maximum(rows, 2 * np.pi / m), 0.0, np.pi) / 2)
-    return np.asarray(np.where(m == 1, 1.0, np.where(m == 2, first, np.maximum(first, np.minimum(beyond, m)))))
 
 
 def _log(x: float) -> float:

@@ -28,6 +28,7 @@ Array = npt.NDArray[np.float64]
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 MAX_LINE = 6000
 QUICK = 200_000  # counts up to which sums by matrix products are accurate enough
+ROOM = 0.01  # of epsilon: how far above it a cut still serves, so that a root finder need not make another
 ENOUGH = 1e-18  # nodes as good as this need not be made anew
 
 
@@ -60,7 +61,7 @@ class Contour:
     """
 
     def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, aim: float = AIM) -> None:
-        self.aim = aim
+        self.aim, self.room = aim, 0.0
         self.epsilon, self.jump, self.hint, self.proved, self.spread = epsilon, jump, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
         try:
@@ -71,8 +72,11 @@ class Contour:
     @classmethod
     def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, aim: float = AIM) -> Contour:
         """The contour of what is left of a pair when its big jump is split off."""
-        jump = split(pair, epsilon, margin)
-        return cls(below(pair, jump.cut), epsilon, jump, hint, aim=aim)
+        room = ROOM * epsilon
+        jump = split(pair, epsilon + room, margin)
+        found = cls(below(pair, jump.cut), epsilon, jump, hint, aim=aim)
+        found.room = room
+        return found
 
     def _build(self, parts: Parts) -> None:
         eps, cut = self.epsilon, self.jump.cut
@@ -127,9 +131,9 @@ class Contour:
         self.slip = ends + float(grown.sum()) + (line + count * ULP) * float(size.sum()) + 4 * ULP * float(size @ np.abs(log_phi))
 
     def reaches(self, epsilon: float) -> bool:
-        """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and never above a cut."""
+        """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and not above what the cut leaves."""
         shift = epsilon - self.epsilon
-        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= 0.0 or self.jump.cut == np.inf)
+        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
 
     def _mass_only(self, axis: Axis) -> None:
         self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True

@@ -41,7 +41,7 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
     total = -np.log(np.pi * s)
     for t in axis.terms:
         density = t.part.step.density()
-        if density is not None and density.strip is None:
+        if density is not None and not density.provable:
             return None
         if t.part.lower == -np.inf:  # jumps are few: their modulus is at most 1
             total = total + t.count * _log_from(t, density, c, s, axis)
@@ -58,11 +58,11 @@ def _log_from(t: Term, density: Density | None, c: float, s: Array, axis: Axis) 
     low, high = t.part.step.facts.min_loss, min(t.part.step.facts.max_loss, t.part.upper)
     bounded = np.pi / (1.0001 * (high - low)) if low < high else np.inf
     at = np.maximum(s, bounded) if bounded < np.inf else s
-    if density is None or density.strip is None:  # atoms do not decay: their modulus is at most 1
+    if density is None or not density.provable:  # atoms do not decay: their modulus is at most 1
         later = np.zeros(s.shape)
     else:
         log_mgf = t.log_mgf(c) + t.log_mass
-        later = Decay(density, density.strip, c, log_mgf, t.part.upper).log_bound(at)
+        later = Decay(density, c, log_mgf, t.part.upper).log_bound(at)
     near = (s < bounded) & (s <= axis.rate) if np.isfinite(low) and np.isfinite(high) else np.zeros(s.shape, dtype=bool)
     if near.any():
         later[near] = np.maximum(later[near], log_modulus(axis, t, c, s[near]))
@@ -87,14 +87,22 @@ _REACHES = np.geomspace(5.0, 600.0, 36)
 class Decay:
     """log of sup over u >= s of |phi(u)| for one step under one tilt, below an optional cut."""
 
-    def __init__(self, density: Density, strip: Strip, tilt: float, log_mgf: float, upper: float) -> None:
-        self._gauss = strip.gaussian_loss if upper == np.inf else None
+    def __init__(self, density: Density, tilt: float, log_mgf: float, upper: float) -> None:
+        self._gauss = density.strip.gaussian_loss if upper == np.inf and density.strip is not None else None
         self._layers: list[tuple[Array, Array]] = []
         if self._gauss is not None:
             return
+        for piece in density.pieces or (density,):
+            assert piece.strip is not None
+            self._add_piece(piece, piece.strip, tilt, log_mgf, upper)
+
+    def _add_piece(self, density: Density, strip: Strip, tilt: float, log_mgf: float, upper: float) -> None:
         low, high = density.window(tilt, tilt)
+        low, high = max(low, density.support[0]), min(high, density.support[1])
         if upper < np.inf:
             high = min(high, density.inverse(upper) - 1e-9 * density.scale)
+        if not low < high:
+            return
         cuts = [x for x in strip.antimodes(tilt) if low < x < high]
         ends = [low, *cuts, high]
         for start, end in itertools.pairwise(ends):

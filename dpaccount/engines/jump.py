@@ -22,7 +22,7 @@ from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
 from dpaccount.engines.many import Family, families, rounded
-from dpaccount.pair import DominatingPair, log_error, nodes_log_mgf
+from dpaccount.pair import DominatingPair, Step, log_error, nodes_log_mgf
 
 Array = npt.NDArray[np.float64]
 CANCELS = 0.1  # P(E) and e^eps Q(E) closer than this, in logs, are subtracted by the steps' curves
@@ -136,13 +136,27 @@ def _chernoff_at(pair: DominatingPair, tilt: float) -> tuple[float, bool]:
 
 
 def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
-    """The split at cut = epsilon + margin."""
-    cut = epsilon + margin.distance
+    """The split at cut = epsilon + margin, or just above an atom there."""
     single, several = families(pair)
+    cut = _clear_of_atoms([step for step, _ in single], epsilon + margin.distance)
     found = at_ends(pair, cut, epsilon, margin, [cut] * len(single), several)
     if several or not epsilon >= 0.0 or not epsilon + found.log_q > found.log_p - CANCELS or not cut < np.inf:
         return found
     return _apart(pair, found)
+
+
+def _clear_of_atoms(steps: list[Step], cut: float) -> float:
+    """The least cut from here on that no atom's rounding reaches, so that tails and nodes count the same atoms below it."""
+    if not np.isfinite(cut):
+        return cut
+    while True:
+        hair, moved = 1e-12 * (1.0 + abs(cut)), cut
+        for step in steps:
+            loss = step.atoms()[0]
+            moved = max(moved, float(np.max(loss[np.abs(loss - cut) <= hair] + 2 * hair, initial=cut)))
+        if moved == cut:
+            return cut
+        cut = moved
 
 
 def _apart(pair: DominatingPair, found: Jump) -> Jump:
@@ -173,7 +187,9 @@ def at_ends(
     """The same split with each step's own cut, all at or above the common one; of families it is the common one."""
     if cut == np.inf and min(ends, default=np.inf) == np.inf:
         return Jump(cut, pair.log_p_only, -np.inf, -np.inf, 4e-16 * (3 - max(pair.log_p_only, -1e6)), margin)
-    rate_p, rate_q, error, seen = [], [], 0.0, 0.0
+    rate_p: list[float] = []
+    rate_q: list[float] = []
+    error, seen = 0.0, 0.0
     for family in several:
         above, _, q_above, relative = family.log_tails(cut)
         for rate, logs in ((rate_p, above), (rate_q, q_above)):

@@ -373,7 +373,7 @@ class Many:
             density = family.step(float(ends[0])).density()
             assert density is not None
             assert density.strip is not None
-            log_beta = Decay(density, density.strip, c, float(log_m[0]), self.kind.cut).log_bound(s)
+            log_beta = Decay(density, c, float(log_m[0]), self.kind.cut).log_bound(s)
             total += float(family.counts[inside].sum()) * np.log1p(math.exp(min(float(share), 0.0)) * (1 - 1e-6) * np.expm1(log_beta))
         return total
 

@@ -79,7 +79,7 @@ class Mollifier:
         top = self.log_weight + self._log_kappa
         size = np.where(near, 1.0, np.cosh(np.real(safe)) * (np.abs(safe) + 1.0) / np.abs(safe) ** 3)
         scale = math.exp(-top)
-        return np.where(near, series, far) * scale, size * (scale * ULP * (12.0 + 4.0 * self.beta))
+        return np.asarray(np.where(near, series, far) * scale, dtype=complex), np.asarray(size * (scale * ULP * (12.0 + 4.0 * self.beta)))
 
     @property
     def _log_kappa(self) -> float:

@@ -130,7 +130,7 @@ class Rows:
             if count * ORDER > MOST:
                 break
             half = (last - first) / (2 * count)
-            middle = first + half * (2 * np.arange(count) + 1)
+            middle = np.asarray(first + half * (2 * np.arange(count) + 1), dtype=np.float64)
             node = (middle[:, None] + half * nodes).ravel()
             log_w = np.tile(np.log(half * weights), count)
             error = max(self._panel_error(node, log_w, middle, half, power, rate) for power in powers)
@@ -215,10 +215,10 @@ class Rows:
         """log |phi| and arg phi at every s (rows) and t (columns), and a bound on the error of the logarithm; see `contour`."""
         tilted = self.tilted(c)
         real, imag = np.empty((s.size, self.tau.size)), np.empty((s.size, self.tau.size))
-        for part in np.array_split(np.arange(s.size), -(-s.size * self.loss.size // TABLE)):
-            tan = np.tan(np.multiply.outer(s[part] / 2, self.loss))
+        for block in np.array_split(np.arange(s.size), -(-s.size * self.loss.size // TABLE)):
+            tan = np.tan(np.multiply.outer(s[block] / 2, self.loss))
             shrink = tan / (1.0 + tan * tan)
-            real[part], imag[part] = -2 * block_products(shrink * tan, tilted), 2 * block_products(shrink, tilted)
+            real[block], imag[block] = -2 * block_products(shrink * tan, tilted), 2 * block_products(shrink, tilted)
         change = 2 * real + real * real + imag * imag
         with np.errstate(divide="ignore"):
             size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))

@@ -15,7 +15,7 @@ from scipy.special import erfc
 
 from dpaccount._log import log_kappa
 from dpaccount._panels import graded
-from dpaccount._quadrature import Nodes, TooManyNodes
+from dpaccount._quadrature import Density, Nodes, TooManyNodes, side_by_side
 from dpaccount.engines.axis import ULP, Axis, CannotVouch, Term
 from dpaccount.engines.contour import _series
 from dpaccount.engines.jump import Jump
@@ -130,18 +130,26 @@ def _log_phi(body: Body, s: Array) -> tuple[Waves, Array, bool]:
 def _fine(term: Term, tilt: float, rate: float) -> tuple[Nodes, float]:
     """Nodes of one step below its cut for this tilt and all rates up to `rate`, and their error relative to E e^{tilt L}."""
     density = term.part.step.density()
-    if density is None or density.strip is None or density.breaks:
+    if density is None or not density.provable:
         nodes = term.part.step.nodes(tilt, tilt, rate, upper=term.part.upper)
         return nodes, nodes.error
-    right = math.inf if term.part.upper == math.inf else density.inverse(term.part.upper)
+    parts = [found for piece in density.pieces or (density,) if (found := _piece(piece, term, tilt, rate)) is not None]
+    nodes = term.part.step.with_atoms(side_by_side(parts) if parts else None, upper=term.part.upper)
+    return nodes, nodes.error
+
+
+def _piece(density: Density, term: Term, tilt: float, rate: float) -> Nodes | None:
+    """The same for the density or a piece of it; None where the cut leaves nothing."""
+    assert density.strip is not None
+    upper, (left, right), window = term.part.upper, density.support, density.window(tilt, tilt)
+    right = right if upper == math.inf else min(right, density.inverse(upper))
+    if not max(window[0], left) < min(window[1], right):
+        return None
     goal = 32.0 + math.log(term.count)
-    found = graded(
-        density.evaluate, density.strip, density.scale, density.window(tilt, tilt), (-math.inf, right), (tilt, tilt), rate, MAX_NODES, goal
-    )
+    found = graded(density.evaluate, density.strip, density.scale, window, (left, right), (tilt, tilt), rate, MAX_NODES, goal)
     if found is None:
         raise TooManyNodes("the line needs more nodes than the engine is willing to spend")
-    nodes = Nodes(found[0], found[1], found[2], rounding=found[3], ends_only=True)
-    return term.part.step.with_atoms(nodes, upper=term.part.upper), found[2]
+    return Nodes(found[0], found[1], found[2], rounding=found[3], ends_only=True)
 
 
 class Aliases:
@@ -179,4 +187,4 @@ class Aliases:
     def log_bound(self, epsilon: float) -> float:
         """log of what all aliases add up to."""
         sides = [far - d * epsilon + _series(-self.period * abs(d - self.c)) for d, far in self._sides]
-        return float(np.logaddexp(*sides))
+        return float(np.logaddexp(sides[0], sides[1]))

@@ -41,7 +41,7 @@ def spectrum(loss: Array, weight: Array, off: Array, part: Array, h: float, coun
     near = cell == 0.0
     far = ~near
     terms = _terms(1.01 * last * half, goal)
-    moved, slip = _far(cell[far], inside[far], weight[far], s * half, size, terms)
+    moved, slip = _far(cell[far], inside[far], weight[far], np.asarray(s * half, dtype=np.float64), size, terms)
     reach, mass = np.abs(last * loss[near]), weight[near]
     turn, power, moments = np.zeros(count + 1, dtype=complex), mass, []
     for n in range(1, terms + 1):
@@ -88,4 +88,4 @@ def _far(cell: Array, inside: Array, weight: Array, turn: Array, size: int, term
     x = float(turn[-1])
     # an FFT of 2^m points leads from every input to every output along one path of m butterflies
     rounding = ULP * (8.0 * math.log2(size) + crowd + 3.0 * terms) * math.exp(x)
-    return total - mass, mass * (rounding + SUM + (1.01 * x) ** terms / math.factorial(terms))
+    return np.asarray(total - mass), mass * (rounding + SUM + (1.01 * x) ** terms / math.factorial(terms))

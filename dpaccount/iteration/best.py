@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import log1m_exp
+from dpaccount._log import ULP, log1m_exp
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.results import Bounds, Status
 
@@ -47,6 +47,7 @@ class BestCurve:
 
     candidates: tuple[tuple[str, Curve], ...]
     certified: bool
+    convex: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tables", {})
@@ -61,8 +62,9 @@ class BestCurve:
         """delta at any real epsilon (array); `upper` is the bound, `lower` 0. `method` as in `log_delta`."""
         level = _check.reals("BestCurve.delta", "epsilon", epsilon)
         with np.errstate(under="ignore"):
-            upper = np.exp(self._upper(level)[0])[()]
-        return self._bounds(np.zeros(level.shape)[()], np.minimum(np.nextafter(upper, 2.0), 1.0), self.winner(level))
+            logs = self._upper(level)[0]
+            upper = np.where(np.isneginf(logs), 0.0, np.minimum(np.nextafter(np.exp(logs), 2.0), 1.0))[()]
+        return self._bounds(np.zeros(level.shape)[()], upper, self.winner(level))
 
     def winner(self, epsilon: Any) -> Any:
         """The name of the bound that answers at epsilon (array); two names with a slash where their common tangent does."""
@@ -78,7 +80,8 @@ class BestCurve:
             _check.refuse("BestCurve.epsilon", "delta", "given, or log_delta instead of it", delta, "Pass one of them.", TypeError)
         if delta is not None:
             with np.errstate(divide="ignore"):
-                goal = np.log(_check.reals("BestCurve.epsilon", "delta", delta, low=0.0, high=1.0))
+                level = np.log(_check.reals("BestCurve.epsilon", "delta", delta, low=0.0, high=1.0))
+            goal = np.where(level < 0.0, np.nextafter(level, -np.inf), level)
         else:
             goal = _check.reals("BestCurve.epsilon", "log_delta", log_delta, high=0.0)
         goal = np.asarray(goal)
@@ -127,12 +130,14 @@ class BestCurve:
             _check.refuse("pointwise_minimum", "candidates", "functions without NaN", self.candidates[0][0])
         which = np.argmin(found, axis=0)
         value = np.minimum(np.min(found, axis=0), 0.0)
-        mirrored = np.logaddexp(log1m_exp(-size), value - size)
+        mirrored = np.logaddexp(log1m_exp(-size), value - size) + 4 * ULP
         return np.where(epsilon < 0.0, np.minimum(mirrored, 0.0), value), which
 
     def _upper(self, epsilon: Array) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The curve, and the bounds at both ends of the chord that gives it (the same twice where it is a bound itself)."""
         value, which = self.least(epsilon)
+        if self.convex and len(self.candidates) == 1:
+            return value, which, which
         table = self._table(float(np.abs(epsilon).max(initial=1.0)))
         right = np.clip(np.searchsorted(table.epsilon, epsilon), 1, table.epsilon.size - 1)
         ends = [(table.epsilon[k], table.log_delta[k]) for k in (right - 1, right)]
@@ -177,7 +182,7 @@ class BestCurve:
         return tuple(name for name, _ in self.candidates)
 
 
-def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = False) -> BestCurve:
+def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = False, convex: bool = False) -> BestCurve:
     """The least of several bounds on log delta(epsilon) of one release, made a privacy curve.
 
     Parameters
@@ -186,6 +191,8 @@ def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = Fals
         Each takes an array of epsilon >= 0 and returns log delta; each must hold for both orders of every pair of neighbours.
     certified : bool
         Whether all of them include their own rounding.
+    convex : bool
+        Whether each is a privacy curve, as products of Gaussian curves are: then one alone needs no hull.
 
     Guarantee
     ---------
@@ -208,7 +215,7 @@ def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = Fals
     for name, curve in candidates.items():
         if not callable(curve):
             _check.refuse(owner, "candidates", "a mapping of names to functions of epsilon", {name: curve}, kind=TypeError)
-    return BestCurve(tuple(candidates.items()), _check.flag(owner, "certified", certified))
+    return BestCurve(tuple(candidates.items()), _check.flag(owner, "certified", certified), _check.flag(owner, "convex", convex))
 
 
 def hull(epsilon: Array, log_delta: Array) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ from dpaccount.adjacency import Adjacency, parse
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.iteration.best import BestCurve, pointwise_minimum
 from dpaccount.iteration.periodic import Uses, attained_mu, shifted_mu
-from dpaccount.iteration.shifted import RANGE, Schedule, gap_of, gdp_pair
+from dpaccount.iteration.shifted import LEAST, RANGE, Schedule, gap_of, gdp_pair
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.pure import PureDP
 from dpaccount.results import Bounds, Status
@@ -246,7 +246,7 @@ class NoisyGD:
             SHIFTED: lambda e: _contracted(e, self._mu(use), reach, 0),
         }
         chosen = {SHIFTED: known[SHIFTED], MIXED: known[MIXED]} if method == "best" else {method: known[method]}
-        return pointwise_minimum(chosen, certified=True)
+        return pointwise_minimum(chosen, certified=True, convex=True)
 
     def _composed(self, use: Uses) -> float:
         return self._one_use * math.sqrt(use.uses) * (1.0 + 4 * ULP) if self.sensitivity else 0.0
@@ -288,7 +288,7 @@ class NoisyGD:
         gaps = [min(self.step_size * self.strong_convexity * (1.0 + 2 * ULP), 1.0)]
         if self.step_size * self.smoothness >= 1.0:
             gaps.append(1.0)
-        return max(attained_mu(gap, self.sensitivity, self.noise_scale, use) for gap in gaps)
+        return max(attained_mu(gap, self.sensitivity, self.noise_scale, use, self.steps) for gap in gaps)
 
     def _check_method(self, name: str, method: str) -> None:
         if method in (CONTRACTION, MIXED) and self.diameter == math.inf:
@@ -302,8 +302,8 @@ def _contracted(epsilon: Array, mu: float, reach: float, count: int) -> Array:
     found = np.zeros(np.shape(epsilon))
     for size, times in ((mu, 1), (reach, count)):
         if times and size < math.inf:
-            error = np.array([gaussian_log_error(float(e), max(size, 1e-100)) for e in np.ravel(epsilon)]).reshape(found.shape)
+            error = np.array([gaussian_log_error(float(e), max(size, LEAST)) for e in np.ravel(epsilon)]).reshape(found.shape)
             with np.errstate(over="ignore"):
-                value = gaussian_log_delta(epsilon, max(size, 1e-100))
+                value, error = np.maximum(gaussian_log_delta(epsilon, max(size, LEAST)), -1e300), np.minimum(error, 1e290)
             found = found + times * np.minimum(value + error + 8 * ULP * (1.0 + np.abs(value)), 0.0)
     return np.where(np.isneginf(found), -np.finfo(float).max, found)

@@ -68,12 +68,14 @@ def shifted_mu(gap: float, shift: float, noise: float, use: Uses, diameter: floa
     return math.sqrt(best) * (1.0 + ROUNDING) + LEAST
 
 
-def attained_mu(gap: float, shift: float, noise: float, use: Uses) -> float:
-    """mu of the last iterate, a Gaussian, if every step is x <- (1 - gap) x + noise, and a use adds `shift`; rounded down."""
+def attained_mu(gap: float, shift: float, noise: float, use: Uses, steps: float) -> float:
+    """mu of the last iterate, a Gaussian, if each of `steps` steps is x <- (1 - gap) x + noise, and a use adds `shift`; rounded down.
+
+    The steps before the first use add noise as well.
+    """
     if use.uses == 0 or shift == 0.0:
         return 0.0
     p = Powers.of(gap)
-    steps = math.inf if use.uses == math.inf else (use.uses - 1) * use.period + use.idle + 1
     if gap == 0.0 and steps == math.inf:
         return math.inf
     moved = p.power(use.idle) * p.total(use.uses, use.period) * shift

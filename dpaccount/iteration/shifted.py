@@ -105,7 +105,9 @@ class Schedule:
     diameter: float | None = None
 
     def __post_init__(self) -> None:
-        found = {name: _check.reals("Schedule", name, getattr(self, name), low=0.0) for name in ("contraction", "shift", "noise")}
+        found = {
+            name: _check.reals("Schedule", name, getattr(self, name), low=0.0, high=RANGE) for name in ("contraction", "shift", "noise")
+        }
         lengths = {name: array.size for name, array in found.items() if array.ndim}
         steps = self.steps if self.steps is not None else max(lengths.values(), default=None)
         if steps is None:
@@ -114,7 +116,7 @@ class Schedule:
         for name, array in found.items():
             if array.ndim > 1 or (array.ndim == 1 and array.size != steps):
                 _check.refuse("Schedule", name, f"a number or a sequence of length {steps}", getattr(self, name))
-            if name != "contraction" and array.size and np.any((array > RANGE) | ((array > 0.0) & (array < 1.0 / RANGE))):
+            if name != "contraction" and array.size and np.any((array > 0.0) & (array < 1.0 / RANGE)):
                 _check.refuse("Schedule", name, f"0 or in [{1 / RANGE:g}, {RANGE:g}]", getattr(self, name), "Choose other units.")
             object.__setattr__(self, name, np.broadcast_to(array, (steps,)))
         object.__setattr__(self, "steps", steps)
@@ -165,7 +167,8 @@ def cost(shift: float, variance: float) -> float:
     """The square of mu if a shift is paid for at an even rate."""
     if shift == 0.0:
         return 0.0
-    return shift * shift / variance if variance > 0.0 else math.inf
+    found = shift * shift / variance if variance > 0.0 else math.inf
+    return found if found == found else math.inf
 
 
 class _Hull:
@@ -262,14 +265,29 @@ class _Hull:
 class OnePass(Protocol):
     """What `pnsgd_mu` reads of a projected noisy SGD run: x <- Proj(x - step_size (gradient + noise)), one record a step."""
 
-    num_records: int
-    lipschitz: float
-    smoothness: float
-    strong_convexity: float
-    step_size: float
-    diameter: float
-    noise: str
-    noise_scale: float
+    @property
+    def num_records(self) -> int: ...
+
+    @property
+    def lipschitz(self) -> float: ...
+
+    @property
+    def smoothness(self) -> float: ...
+
+    @property
+    def strong_convexity(self) -> float: ...
+
+    @property
+    def step_size(self) -> float: ...
+
+    @property
+    def diameter(self) -> float: ...
+
+    @property
+    def noise(self) -> str: ...
+
+    @property
+    def noise_scale(self) -> float: ...
 
 
 def pnsgd_log_mu(p: OnePass, index: Any, log_contraction: float | None = None) -> Array:

@@ -17,7 +17,7 @@ from dpaccount._slip import Slip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Facts, Step, Tails, quadrature_log_mgf
-from dpaccount.sampling.poisson import level_slip
+from dpaccount.sampling.poisson import PoissonSampled, level_slip
 
 Array = npt.NDArray[np.float64]
 
@@ -99,8 +99,8 @@ class FixedSizeSampled(Step):
     def atoms(self) -> tuple[Array, Array]:
         if self._q == 1.0:
             return np.empty(0), np.empty(0)
-        p, q = self._upper(np.zeros(1))
-        return np.zeros(1), np.asarray(log1m_exp(np.logaddexp(p, q)))
+        # 1 - P[L > 0] - Q[L > 0] = (1 - q)(Phi(h) - Phi(-h)), h half the shift over the noise
+        return np.zeros(1), np.full(1, math.log1p(-self._q) + math.log(math.erf(0.5 / (self._base.noise_multiplier * math.sqrt(2.0)))))
 
     def density(self) -> Density | None:
         """Outcomes x > 0 are the base's x + 1/2 on the (mixture, base) side, x < 0 mirror them."""
@@ -123,7 +123,12 @@ class FixedSizeSampled(Step):
             reach = max(abs(low_tilt), abs(high_tilt)) + 2.0
             return -reach - 11 * base.noise_multiplier, reach + 11 * base.noise_multiplier
 
-        return Density(evaluate, inverse, window, inner.scale, (0.0,))
+        side = PoissonSampled(base, q)  # its outcomes beyond 1/2 have losses above 0
+        right, left = side.density(), side.reversed().density()
+        assert right is not None
+        assert left is not None
+        pieces = left._replace(support=(-np.inf, -0.5)), right._replace(support=(0.5, np.inf))
+        return Density(evaluate, inverse, window, inner.scale, (0.0,), pieces=pieces)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         q = self._q

@@ -41,8 +41,9 @@ def split(terms: list[Term], gaussian: arb, epsilon: arb, goal: float) -> Split:
     t, cut = exact(tilt), float(epsilon) + distance
     fail = (gaussian * t * (t + 1) / 2 - t * exact(distance)).exp()
     seen_p, seen_q, finite, beyond, kept = arb(1), arb(1), arb(1), arb(0), []
-    for law, count in terms:
-        fail *= upper_mgf(Term(law, count), -1.0 - tilt) ** count
+    for term in terms:
+        law, count = term.law, term.count
+        fail *= upper_mgf(term, -1.0 - tilt) ** count
         pieces, p, q = [], arb(0), arb(0)
         for piece in law.pieces:
             body, p_mass, q_mass = _cut(piece, cut, epsilon + exact(distance))

@@ -6,6 +6,7 @@ number that it is; probabilities that should sum to 1 are divided by their sum.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -65,10 +66,10 @@ def law(step: Step) -> Law:
     if isinstance(step, Reversed):
         return law(step.step).mixed(zero, one, one, zero, keeps=False)
     if isinstance(step, PoissonSampled):
-        q = exact(step.sampling_probability)
-        if q == 0:
+        share = exact(step.sampling_probability)
+        if share == 0:
             return Law([(one, one)], [])
-        return law(step.step).mixed(q, 1 - q, zero, one, keeps=True)
+        return law(step.step).mixed(share, 1 - share, zero, one, keeps=True)
     if isinstance(step, AdditiveMixture):
         p, q = _shares(step.p_weights), _shares(step.q_weights)
         same = {s: w for s, w in p.items() if w != 0} == {s: w for s, w in q.items() if w != 0}
@@ -140,8 +141,8 @@ def gaussian_law(variance: arb) -> Law:
 
 
 def _gaussian(variance: arb, norm: arb, p: Shares, q: Shares, unit: int, lattice: bool) -> Piece:
-    sides = ({s * unit: w * (-arb((s * unit) ** 2) / (2 * variance)).exp() / norm for s, w in side.items()} for side in (p, q))
-    return Piece(variance, variance, *sides, low=None, high=None, rising=True, lattice=lattice)
+    a, b = ({s * unit: w * (-arb((s * unit) ** 2) / (2 * variance)).exp() / norm for s, w in side.items()} for side in (p, q))
+    return Piece(variance, variance, a, b, None, None, rising=True, lattice=lattice)
 
 
 def _theta(variance: arb) -> arb:
@@ -179,7 +180,7 @@ def _laplace(r: arb, p: Shares, q: Shares) -> Law:
             falling = sum((w * (-r * (left + exact(0.5) - s)).exp() for s, w in side.items() if s <= left), arb(0)) / 2
             growing = sum((w * (-r * (s - left - exact(0.5))).exp() for s, w in side.items() if s > left), arb(0)) / 2
             sides.append({k: a for k, a in ((-1, falling), (1, growing)) if a != 0})
-        pieces.append(Piece(None, arb(1), *sides, low=-half, high=half, rising=True))
+        pieces.append(Piece(None, arb(1), sides[0], sides[1], -half, half, rising=True))
     return Law([(below[0], below[1]), (above[0], above[1])], pieces)
 
 
@@ -238,8 +239,13 @@ def _curve(step: CurvePair) -> Law:
         while len(hull) > 1 and not _below(hull[-2], hull[-1], (gamma, d)):
             hull.pop()
         hull.append((gamma, d))
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(hull, hull[1:], strict=False)] + [arb(0)]
-    atoms = [(g * (b - a), b - a) for (g, _), a, b in zip(hull[1:], slopes[:-1], slopes[1:], strict=True) if not b == a]
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in itertools.pairwise(hull)] + [arb(0)]
+    atoms = []
+    for (gamma, _), (a, b) in zip(hull[1:], itertools.pairwise(slopes), strict=True):
+        if b > a:
+            atoms.append((gamma * (b - a), b - a))
+        elif not b == a:  # noqa: SIM201, balls may be neither
+            raise NotHere("a kink of the curve may be none")
     rest = arb(0) if flat else 1 + slopes[0]  # what only Q shows, where the curve starts flatter than 1 - gamma
     infinite = [(hull[-1][1], arb(0))] if hull[-1][1] != 0 else []
     return Law([*atoms, *infinite, *([(arb(0), rest)] if rest > 0 else [])], [])

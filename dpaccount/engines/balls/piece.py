@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -22,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from dpaccount.engines.balls.numbers import NotHere, exact, rough, rough_log
+from dpaccount.engines.balls.numbers import NotHere, exact, precision, rough, rough_log
 
 Array = npt.NDArray[np.float64]
 MOST = 60_000  # nodes of one piece
@@ -126,19 +127,20 @@ class Piece:
         inside = np.flatnonzero(log_f > log_f.max() - goal)
         gap = (high - low) / 1200
         left, right = float(x[inside[0]]) - gap, float(x[inside[-1]]) + gap
-        unit = self.spread**2 / rough(self.scale)  # far enough out for a tail bound: see `beyond`
-        left = min(left, unit * max(self._centres(c, right=False)) - self.spread)
-        right = max(right, unit * min(self._centres(c, right=True)) + self.spread)
-        return max(low, left), min(high, right)
+        most = exact(float(log_f.max()) - goal).exp() * self.spread
+        with precision(64):
+            return max(low, self._clear(left, c, most, False)), min(high, self._clear(right, c, most, True))
 
-    def _centres(self, c: float, right: bool) -> list[float]:
-        """Mean shifts of the exponentials that bound P^{1+c} Q^{-c} towards an end."""
-        outer, inner = (max, min) if right else (min, max)
-        found = [0.0]
-        for side, power in ((self.p, 1 + c), (self.q, -c)):
-            ends = {outer(side)} if power >= 0 else {outer(side), inner(side)}
-            found = [m + power * s for m in found for s in ends]
-        return found
+    def _clear(self, x: float, c: float, most: arb, right: bool) -> float:
+        """x, or a place farther out, beyond which f is bounded by so much."""
+        if (self.high if right else self.low) is not None:
+            return x
+        for _ in range(400):
+            with suppress(NotHere):
+                if self.beyond(exact(x), exact(c), right) <= most:
+                    break
+            x += self.spread if right else -self.spread
+        return x
 
     def rough_nodes(self, low_tilt: float, high_tilt: float) -> tuple[Array, Array]:
         """(loss, log P-mass) of a plain rule that serves every tilt between the two, in doubles."""
@@ -148,13 +150,14 @@ class Piece:
             step = 1.0 if self.lattice else self.spread / 6
             if (high - low) / step > 400_000:
                 raise NotHere("the outcomes span too many nodes")
-            x = step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)
+            x = np.asarray(step * np.arange(math.ceil(low / step), math.floor(high / step) + 1), dtype=np.float64)
             log_w = np.full(x.shape, math.log(step))
         else:
             count = max(math.ceil((high - low) / (2 * self.spread)), 1)
             nodes, weights = np.polynomial.legendre.leggauss(24)
             half = (high - low) / (2 * count)
-            x = ((low + half * (2 * np.arange(count) + 1))[:, None] + half * nodes).ravel()
+            middle = low + half * (2 * np.arange(count, dtype=np.float64) + 1)
+            x = np.asarray((middle[:, None] + half * nodes).ravel(), dtype=np.float64)
             log_w = np.tile(np.log(half * weights), count)
         log_p, loss = self.sketch(x)
         return loss, log_p + log_w
@@ -248,9 +251,9 @@ class Piece:
         reach = min(self.reach, self.spread * math.sqrt(2 * goal) * 2)
         for part in (0.05, 0.1, 0.2, 0.3, 0.42, 0.56, 0.74, 0.88, 0.97):
             y = part * reach
-            step = 2 * math.pi * y / (rough(self.growth(exact(y), tilt, fast)) + goal + 1.0)
-            if step > best:
-                best, alpha = step, y
+            widest = 2 * math.pi * y / (rough(self.growth(exact(y), tilt, fast)) + goal + 1.0)
+            if widest > best:
+                best, alpha = widest, y
         h = _short(best)
         low, high = self.window(c, goal + 8.0)
         first, last = math.floor(low / h) - 1, math.ceil(high / h) + 1
@@ -259,8 +262,8 @@ class Piece:
         step = exact(h)
         found = [self.node(k * step, tilt) for k in range(first, last + 1)]
         weights = [a.exp() * step for a, _ in found]
-        y = exact(alpha)
-        share = 2 * self.growth(y, tilt, fast).exp() / ((2 * arb.pi() * y / step).exp() - 1)
+        height = exact(alpha)
+        share = 2 * self.growth(height, tilt, fast).exp() / ((2 * arb.pi() * height / step).exp() - 1)
         if not share < 1:
             raise NotHere("the rule over the outcomes is too coarse")
         tails = self._tails(tilt, first * step, last * step)
@@ -272,9 +275,8 @@ class Piece:
         the ellipse that reaches w (rho + 1/rho)/2 along the axis and w (rho - 1/rho)/2 off it (T13, Theorem 19.3)."""
         tilt, fast = exact(c), exact(rate)
         low, high = self.window(c, goal + 8.0)
-        start = self.low if self.low is not None and rough(self.low) >= low else exact(low)
-        end = self.high if self.high is not None and rough(self.high) <= high else exact(high)
-        count, order, rho = self._plan(c, rate, goal, low, high)
+        start, end = exact(low) if self.low is None else self.low, exact(high) if self.high is None else self.high
+        count, order, rho = self._plan(c, rate, goal, rough(start), rough(end))
         if count * order > MOST:
             raise NotHere("the outcomes span too many nodes")
         half = (end - start) / (2 * count)
@@ -290,11 +292,7 @@ class Piece:
                 weights.append(log_f.exp() * half * w)
                 losses.append(loss)
             error += scale * self._crest(middle, along, tilt).exp()
-        if (self.low is not None and start is not self.low) or self.low is None:
-            error += self.beyond(start, tilt, right=False)
-        if self.high is None or end is not self.high:
-            error += self.beyond(end, tilt, right=True)
-        return weights, losses, error
+        return weights, losses, error + self._tails(tilt, start, end)
 
     def slopes(self, left: arb, right: arb, c: arb) -> tuple[arb, arb]:
         """(least, largest) (log f)' between two points."""
@@ -337,6 +335,8 @@ class Piece:
                 if off >= 0.95 * self.reach:
                     break
                 grown = rough(self.growth(exact(off), exact(c), exact(rate)))
+                log_p, loss = self.sketch(np.array([low + half - along, high - half + along]))  # the ellipses reach beyond the ends
+                grown += max(float((log_p + c * loss).max() - log_f.max()), 0.0)
                 order = math.ceil((goal + grown + 4.0 + math.log(half * count) - log_width) / (2 * math.log(rho)))
                 if order <= 160 and order * count < best[0]:
                     best = (order * count, count, order, rho)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ Array = npt.NDArray[np.float64]
 FARTHEST = 1e5  # tilts beyond this belong to losses at the end of their range
 
 
-class Term(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Term:
     """A step's law and how often it is repeated."""
 
     law: Law

@@ -13,14 +13,19 @@ for tau > 0, and 0 otherwise. So delta(eps) = e^{eps/2} sum over f, k of c_{f,k}
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from flint import arb, arb_poly
 
 from dpaccount.engines.balls.law import Law
+from dpaccount.engines.balls.numbers import rough
 from dpaccount.engines.balls.plan import Term
 
-MOST = 120_000  # products of two terms, weighted by their degrees
+Array = npt.NDArray[np.float64]
+MOST = 60_000  # products of two terms, weighted by their degrees
 
 
 class Wave(NamedTuple):
@@ -50,40 +55,53 @@ def waves(law: Law) -> Waves | None:
 
 def composed(terms: list[Term]) -> Waves | None:
     """The whole composition, or None if that takes too many terms."""
-    total: Waves | None = None
-    for term in terms:
-        one = waves(term.law)
-        if one is None:
-            return None
-        power = _power(one, term.count)
-        if power is None:
-            return None
-        total = power if total is None else _product(total, power)
-        if total is None:
-            return None
-    return total
+    single = [(waves(term.law), term.count) for term in terms]
+    if any(one is None for one, _ in single) or not _affordable([(one, n) for one, n in single if one is not None]):
+        return None
+    return reduce(_product, [_power(one, n) for one, n in single if one is not None])
 
 
-def _power(base: Waves, count: int) -> Waves | None:
+def _affordable(single: list[tuple[Waves, int]]) -> bool:
+    """The same products on places in doubles, to count how many terms they take."""
+    total, degree = np.zeros(1), 0
+    for one, count in single:
+        base, own = np.array([rough(w.place) for w in one]), max(w.factor.length() - 1 for w in one)
+        power, square, size = np.zeros(1), base, 1
+        while True:
+            if count & 1:
+                if power.size * square.size * (1 + own * size // 8) > MOST:
+                    return False
+                power = _different(power, square)
+            count >>= 1
+            if not count:
+                break
+            if square.size**2 * (1 + own * size // 8) > MOST:
+                return False
+            square, size = _different(square, square), 2 * size
+        if total.size * power.size * (1 + degree // 8) > MOST:
+            return False
+        total, degree = _different(total, power), degree + own * size
+    return True
+
+
+def _different(a: Array, b: Array) -> Array:
+    sums = np.sort(np.add.outer(a, b).ravel())
+    return np.asarray(sums[np.append(True, np.diff(sums) > 1e-10 * (1.0 + np.abs(sums[1:])))])
+
+
+def _power(base: Waves, count: int) -> Waves:
     result: Waves | None = None
-    square: Waves | None = base
     while True:
         if count & 1:
-            if square is None:
-                return None
-            result = square if result is None else _product(result, square)
-            if result is None:
-                return None
+            result = base if result is None else _product(result, base)
         count >>= 1
         if not count:
+            assert result is not None
             return result
-        square = None if square is None else _product(square, square)
+        base = _product(base, base)
 
 
-def _product(a: Waves, b: Waves) -> Waves | None:
-    degree = min(max(w.factor.length() for w in a), max(w.factor.length() for w in b))
-    if len(a) * len(b) * max(degree // 8, 1) > MOST:
-        return None
+def _product(a: Waves, b: Waves) -> Waves:
     return _merged([Wave(x.place + y.place, x.factor * y.factor) for x in a for y in b])
 
 
