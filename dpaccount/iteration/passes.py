@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.iteration.composed import ComposedCurve, composed_curve
-from dpaccount.iteration.face import Curve, LastIterate, OnePass, Theorem
+from dpaccount.iteration.face import DERIVED, Curve, LastIterate, OnePass, Theorem
 from dpaccount.iteration.kernels import log_overlap, overlap_error
 from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
@@ -80,7 +80,7 @@ class SeveralPasses(LastIterate):
         return self.run.bounded
 
     def theorems(self) -> tuple[Theorem, ...]:
-        names = [t.name for t in self.run.theorems()]
+        names = [t.name for t in self.run.theorems() if t.name not in DERIVED]
         return tuple(Theorem(n, _STATED[n]) for n in (names[0], "composed", *names[1:], "released"))
 
     def refusal(self, method: str) -> str:
