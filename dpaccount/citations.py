@@ -148,7 +148,7 @@ def _of_method(method: str) -> Works:
         yield "asoodeh2021three", "the optimal conversion from Renyi to (epsilon, delta)"
     if "shifted" in method:
         yield "bok2024shifted", "Gaussian differential privacy of the last iterate by shifted interpolation, Sections 3 and 4"
-    if "contraction" in method:
+    if "contraction" in method or method == "nonlinear":
         yield "asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps after a record's last use, Lemma 3"
     if "composition" in method:
         yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpaccount.iteration import PNSGD
-from figures._style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
+from figures._style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 CONVEX = PNSGD(40, lipschitz=1, smoothness=1, strong_convexity=0, step_size=0.5, diameter=1, noise="gaussian", noise_scale=2.0)
 STRONG = PNSGD(40, lipschitz=1, smoothness=1, strong_convexity=0.4, step_size=0.5, diameter=1, noise="gaussian", noise_scale=1.0)
@@ -21,6 +21,7 @@ LINES: dict[str, Any] = {
     "optimal": {"color": PURPLE, "linestyle": (0, (1, 1.5, 4, 1.5)), "linewidth": 1.6, "label": "Rényi, optimal"},
     "shifted": {"color": GREEN, "linestyle": (0, (7, 2)), "linewidth": 2.0, "label": "shifted interpolation"},
     "contraction": {"color": BLUE, "linestyle": "-", "linewidth": 2.0, "label": r"contraction of $\mathsf{E}_\gamma$"},
-    "best": {"color": BLACK, "linestyle": "-", "linewidth": 5.0, "alpha": 0.18, "label": "best of all"},
+    "nonlinear": {"color": SKY, "linestyle": (0, (3, 1)), "linewidth": 2.0, "label": "nonlinear contraction"},
+    "best": {"color": BLACK, "linestyle": "-", "linewidth": 5.0, "alpha": 0.18, "label": "best of the published"},
     "exact": {"color": BLACK, "linestyle": "-", "linewidth": 1.2, "label": "worst known instance, exact"},
 }

@@ -21,7 +21,7 @@ def data(*, quick: bool = False) -> dict[str, Any]:
     for name, (run, records) in SETTINGS.items():
         for index in records:
             epsilon = np.linspace(0.0, ENDS[name, index], 9 if quick else 61)
-            curves = {m: np.asarray(run.log_delta(epsilon, index, method=m).upper) for m in ("contraction", "shifted", "best")}
+            curves = {m: np.asarray(run.log_delta(epsilon, index, method=m).upper) for m in ("contraction", "shifted", "nonlinear", "best")}
             for conversion in CONVERSIONS:
                 level = epsilon[:: 4 if conversion == "optimal" and not quick else 1]  # it takes a search for every point
                 upper = run.log_delta(level, index, method="rdp", conversion=conversion).upper
@@ -44,7 +44,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
 
 
 def _panel(axes: Axes, panel: dict[str, Any]) -> None:
-    for kind in ("best", *CONVERSIONS, "shifted", "contraction", "exact"):
+    for kind in ("best", *CONVERSIONS, "shifted", "contraction", "nonlinear", "exact"):
         log10 = panel[kind] / np.log(10.0)
         seen = np.isfinite(log10)
         if not seen.any():  # an instance below what a quadrature resolves

@@ -9,16 +9,16 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from figures._instances import KINDS, cases, exact
-from figures._style import BLACK, BLUE, GREEN, VERMILION
+from figures._style import BLACK, BLUE, GREEN, SKY, VERMILION
 
 COUNT, COLUMNS = 210, 15
 FOOT = 1e-9  # delta at the foot of a panel
 FARTHEST = 8.0  # no panel goes beyond this epsilon
 ENDS = np.geomspace(0.01, FARTHEST, 40)
-CURVES = {"rdp": VERMILION, "shifted": GREEN, "contraction": BLUE, "exact": BLACK}
+CURVES = {"rdp": VERMILION, "shifted": GREEN, "contraction": BLUE, "nonlinear": SKY, "exact": BLACK}
 LABELS = {
     "rdp": "Rényi, improved", "shifted": "shifted interpolation", "contraction": r"contraction of $\mathsf{E}_\gamma$",
-    "exact": "exact curve",
+    "nonlinear": "nonlinear contraction", "exact": "exact curve",
 }
 
 
@@ -68,5 +68,5 @@ def draw(numbers: dict[str, Any]) -> Figure:
         "centres; seed 20260.", fontsize=11,
     )
     axes.set_ylabel(f"{len(panels)} instances")
-    figure.legend(loc="outside lower center", ncols=4)
+    figure.legend(loc="outside lower center", ncols=5)
     return figure

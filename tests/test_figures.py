@@ -175,6 +175,7 @@ def test_contraction_wins_at_small_epsilon():
         assert all(panel["contraction"][0] < other[0] for other in others)
         assert (panel["best"] <= np.min([panel["contraction"], *others], axis=0) + ROUNDING).all()
         assert (panel["exact"] <= panel["best"] + ROUNDING).all()
+        assert (panel["nonlinear"] <= panel["contraction"] + ROUNDING).all()
 
 
 def test_late_records_pay_more():
@@ -195,7 +196,7 @@ def test_a_random_stop_or_order_treats_all_alike():
 
 def test_every_bound_lies_above_every_instance():
     for panel in every_bound_lies_above_every_instance.data(quick=True)["panels"]:
-        for kind in ("rdp", "shifted", "contraction"):
+        for kind in ("rdp", "shifted", "contraction", "nonlinear"):
             if kind in panel:  # 2e-5: the quadrature of Laplace noise
                 assert (panel["exact"] <= panel[kind] * (1 + 2e-5) + 1e-12).all()
 

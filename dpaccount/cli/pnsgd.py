@@ -29,7 +29,7 @@ POINTS = 121
 # Okabe and Ito's colours, which also differ in grey, and lines that differ without colour
 STYLES = {
     "contraction": ("#0072B2", "-"), "rdp": ("#D55E00", (0, (3, 1, 1, 1))), "shifted": ("#009E73", (0, (5, 1.5))),
-    "composed": ("#E69F00", (0, (1, 1))), "released": ("#000000", ":"),
+    "composed": ("#E69F00", (0, (1, 1))), "released": ("#000000", ":"), "nonlinear": ("#CC79A7", (0, (3, 1))),
 }  # fmt: skip
 
 

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.iteration.composed import ComposedCurve, composed_curve
-from dpaccount.iteration.face import Curve, LastIterate, OnePass, Theorem
+from dpaccount.iteration.face import DERIVED, Curve, LastIterate, OnePass, Theorem
 from dpaccount.iteration.kernels import log_overlap, overlap_error
 from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
 
 Array = npt.NDArray[np.float64]
 GRID = 100  # points of intermediate curves
-POINTS, MAX_POINTS = 1000, 2**20  # of a pass's own curve when passes are composed, and of all of them
+POINTS, MAX_POINTS = 400, 2**20  # of a pass's own curve when passes are composed, and of all of them
 
 
 @final
@@ -80,7 +80,7 @@ class SeveralPasses(LastIterate):
         return self.run.bounded
 
     def theorems(self) -> tuple[Theorem, ...]:
-        names = [t.name for t in self.run.theorems()]
+        names = [t.name for t in self.run.theorems() if t.name not in DERIVED]
         return tuple(Theorem(n, _STATED[n]) for n in (names[0], "composed", *names[1:], "released"))
 
     def refusal(self, method: str) -> str:
@@ -165,15 +165,20 @@ class SeveralPasses(LastIterate):
     def _released(self) -> Callable[[float, float], ComposedCurve]:
         """The composed curve by the steps after all uses but the last, and after the last; the latest are kept."""
 
+        top = float(np.max(self.run.limit(np.array([1.0, self.records]))))
+        if top == math.inf:
+            s = self.run.sensitivity
+            top = s * s / 2 + 9.0 * s  # delta is below 1e-18 there
+        step = max(top, 1e-12) / max(min(POINTS, MAX_POINTS // self.passes), 8)
+
+        @lru_cache(maxsize=64)
+        def pair(after: float) -> CurvePair:
+            return self._pair(after, step, top)
+
         @lru_cache(maxsize=64)
         def made(between: float, after: float) -> ComposedCurve:
-            top = float(np.max(self.run.limit(np.array([1.0, self.records]))))
-            if top == math.inf:
-                s = self.run.sensitivity
-                top = s * s / 2 + 9.0 * s  # delta is below 1e-18 there
-            step = max(top, 1e-12) / max(min(POINTS, MAX_POINTS // self.passes), 8)
-            parts = [(self._pair(after, step, top), 1)]
-            return composed_curve([*parts, (self._pair(between, step, top), self.passes - 1)] if self.passes > 1 else parts, step)
+            parts = [(pair(after), 1), (pair(between), self.passes - 1)]
+            return composed_curve(parts[: min(self.passes, 2)], step)
 
         return made
 

@@ -15,6 +15,7 @@ from dpaccount.iteration import rdp
 from dpaccount.iteration.face import Curve, OnePass, Theorem
 from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error, scalar
 from dpaccount.iteration.lower import worst_log_delta
+from dpaccount.iteration.nonlinear import nonlinear_contraction
 from dpaccount.iteration.passes import SeveralPasses
 from dpaccount.iteration.periodic import Uses, shifted_mu
 from dpaccount.iteration.shifted import pnsgd_mu
@@ -201,6 +202,7 @@ class PNSGD(OnePass):
                 "BSA24: shifted interpolation, Gaussian DP of the last iterate, with the diameter restart, "
                 f"gradient steps with Lipschitz constant {self.contraction:.6g}"
             )))
+        found.append(Theorem("nonlinear", "derived here: ADC20's contraction with the coefficient at 1 + (gamma - 1)/delta in every step"))
         return tuple(found)
 
     def refusal(self, method: str) -> str:
@@ -225,6 +227,9 @@ class PNSGD(OnePass):
             rate = self.rdp_rate(index)
             value = rdp.zcdp_log_delta(rate, epsilon, conversion)
             return Curve(value, rdp.zcdp_error(rate, epsilon, value))
+        if method == "nonlinear":
+            own, later = self.log_factors(epsilon)
+            return nonlinear_contraction(self.noise, own, later, self.reach, self._slip(), epsilon, after)
         mu = self.gdp_parameter(index)
         value = log_overlap("gaussian", epsilon, mu)
         return Curve(value, overlap_error("gaussian", epsilon, mu, value, 64 * ULP))
@@ -276,12 +281,15 @@ class PNSGD(OnePass):
         """log of the contraction bound's two factors, with their rounding: the record's own step, and each later one."""
         own = log_overlap(self.noise, epsilon, self.sensitivity)
         later = log_overlap(self.noise, epsilon, self.reach)
-        square = self.contraction**2
-        slip = (8.0 + (4.0 / square if 0.0 < square < 1.0 else 0.0)) * ULP
         return (
             Curve(own, overlap_error(self.noise, epsilon, self.sensitivity, own)),
-            Curve(later, overlap_error(self.noise, epsilon, self.reach, later, slip)),
+            Curve(later, overlap_error(self.noise, epsilon, self.reach, later, self._slip())),
         )
+
+    def _slip(self) -> float:
+        """The relative rounding error of `reach`."""
+        square = self.contraction**2
+        return (8.0 + (4.0 / square if 0.0 < square < 1.0 else 0.0)) * ULP
 
     def _contraction(self, epsilon: Array, after: Array) -> Curve:
         own, later = self.log_factors(epsilon)
