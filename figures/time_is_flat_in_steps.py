@@ -30,6 +30,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
             axes.annotate(f"{sigma:g}, {q:g}", (x, y), place, textcoords="offset points", color=VERMILION)
     above.set(xscale="log", ylim=(0.0, 1.6e3 * max(flat["seconds"].max(), others["seconds"].max())), ylabel="milliseconds")
     above.set_xlim(4e2, 2.5e9)
+    above.set_xlabel("steps").set_visible(False)
     above.legend(loc="upper right")
     below.set(yscale="log", ylim=(1e-13, 1e-7), xlabel="steps", ylabel=r"certified relative width of $\delta$")
     return figure

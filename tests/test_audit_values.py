@@ -283,7 +283,9 @@ def test_one_fixed_batch_is_the_upper_end_of_a_shuffled_epoch():
     assert alone.lower == pytest.approx(alone.upper, rel=1e-5)
 
 
-@pytest.mark.parametrize(("sigma", "batches", "value", "poisson"), [(0.4, 10000, 14.4507693572, 5.34446515), (0.5, 1000, 10.9969147845, 4.2350683027)])
+@pytest.mark.parametrize(
+    ("sigma", "batches", "value", "poisson"), [(0.4, 10000, 14.4507693572, 5.34446515), (0.5, 1000, 10.9969147845, 4.2350683027)]
+)
 def test_shuffled_runs_reported_with_poissons_figure(sigma, batches, value, poisson):
     """BR-115: at least this much, and never the Poisson value."""
     found = shuffle_lower_bound(sigma, batches, 1, 1e-6)

@@ -13,6 +13,7 @@ from dpaccount import (
     DiscreteLaplace,
     ExponentialMechanism,
     FinitePair,
+    FixedSizeSampled,
     Gaussian,
     Laplace,
     PoissonSampled,
@@ -341,6 +342,7 @@ def test_sampled_integer_noise_is_bracketed_by_a_smooth_kernel():
     [
         300 * PoissonSampled(Laplace(1.0), 0.05) + 2 * ApproximateDP(0.1, 1e-4),
         30 * PoissonSampled(Gaussian(1.0), 0.05) + 2 * ApproximateDP(0.1, 1e-4) + 20 * Laplace(2.0),
+        200 * FixedSizeSampled(Gaussian(2.0), 10, 100),
         500 * ExponentialMechanism(0.05) + 100 * DiscreteLaplace(3.0, 2),
     ],
     ids=repr,

@@ -191,7 +191,7 @@ class Claim:
         if self.batch_size is not None:
             return int(self.batch_size) * int(self.accumulation or 1)
         if self.sampling_probability is not None and self.dataset_size is not None:
-            return max(int(round(self.sampling_probability * self.dataset_size)), 1)
+            return max(round(float(self.sampling_probability) * int(self.dataset_size)), 1)
         return int(self.dataset_size) if self.sampler == "full-batch" and self.dataset_size is not None else None
 
     @property
@@ -210,7 +210,7 @@ class Claim:
             return None
         if self.dataset_size is not None and self.logical_batch is not None:
             return steps_of(self.epochs, self.dataset_size, self.logical_batch)
-        return int(math.ceil(exact(self.epochs) / Fraction(repr(self.rate)))) if self.rate else None
+        return math.ceil(exact(self.epochs) / Fraction(repr(self.rate))) if self.rate else None
 
     @property
     def updates(self) -> int | None:

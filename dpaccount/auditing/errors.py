@@ -57,12 +57,12 @@ class Sheet:
     run: Run | None
     own: Reading | None
 
-    def under(self, sampler: str | None = None, adjacency: str | None = None, **changes: Any) -> Reading | None:
+    def under(self, sampler: str | None = None, adjacency: str | None = None, proved: bool = True, **changes: Any) -> Reading | None:
         """A reading of the run with changes; None where something is missing."""
         scheme, relation = sampler or self.claim.sampler, adjacency or self.claim.adjacency
         if self.run is None or scheme is None or relation is None:
             return None
-        return reading(replace(self.run, **changes), scheme, relation)
+        return reading(replace(self.run, **changes), scheme, relation, proved)
 
     def accounted(self, **changes: Any) -> Reading | None:
         """The run as accountants usually take it: Poisson batches under add-or-remove."""
@@ -139,7 +139,7 @@ def _adjacency(sheet: Sheet) -> Outcome:
     if claim.adjacency is None:
         return missing("adjacency", text="needs adjacency: it changes epsilon by up to a factor of two or more, and is never guessed")
     sampler = claim.sampler or "poisson"
-    one, other = sheet.under(sampler, "add-or-remove"), sheet.under(sampler, "replace-one")
+    one, other = sheet.under(sampler, "add-or-remove"), sheet.under(sampler, "replace-one", proved=claim.adjacency == "replace-one")
     if one is None or other is None or claim.epsilon is None:
         return checked(f"stated: {claim.adjacency}")
     text = f"{sampler}: add-or-remove {_short(one)}; replace-one {_short(other)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, xlogy
 
 from dpaccount import _check
 
@@ -80,9 +80,7 @@ def thinned_p_value(hits_in: int, hits_out: int, runs: int, epsilon: float) -> f
     zero = _check.count(owner, "hits_out", hits_out, minimum=0, maximum=n)
     keep = -_check.real(owner, "epsilon", epsilon, low=0.0)
     k = np.arange(one + 1)
-    with np.errstate(divide="ignore"):
-        drop = math.log(-math.expm1(keep)) if keep < 0.0 else -math.inf
-    log_w = _choose(one, k) + k * keep + (np.where(k == one, 0.0, (one - k) * drop) if one else 0.0)
+    log_w = _choose(one, k) + k * keep + xlogy(one - k, -math.expm1(keep))
     total = 0.0
     for kept, weight in zip(k[log_w > -45.0].tolist(), np.exp(log_w[log_w > -45.0]).tolist(), strict=True):
         total += weight * _hypergeometric_tail(kept, kept + zero, n)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv, ndtri
 
+import dpaccount.auditing.selection as rules
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
-from dpaccount.auditing import selection as rules
 from dpaccount.auditing.counts import INDEPENDENT, from_counts
 from dpaccount.auditing.counts import METHODS as FROM_COUNTS
 from dpaccount.auditing.divergences import hockey_stick_at_least, labelled, renyi_at_least

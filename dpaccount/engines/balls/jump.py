@@ -1,6 +1,6 @@
 """One big jump split off, in balls: where the tilt would build a far cluster of single jumps, the plain contour pays for it.
 
-Every step's outcomes are cut where the loss reaches eps + d, and E is the event that some step lies beyond its cut. Then
+Every step's outcomes are cut where the loss reaches eps + d; E: some step lies beyond its cut, and none has an infinite loss. Then
 
     delta = P(E) - e^eps Q(E) + delta_B + r,   0 <= r <= e^eps (sum over steps of Q{beyond}) Q{the others' losses sum to <= -d},
 
@@ -49,11 +49,11 @@ def split(terms: list[Term], gaussian: arb, epsilon: arb, goal: float) -> Split:
             body, p_mass, q_mass = _cut(piece, cut, epsilon + exact(distance))
             pieces.append(body)
             p, q = p + p_mass, q + q_mass
-        seen_p, seen_q, beyond = seen_p * (1 - p) ** count, seen_q * (1 - q) ** count, beyond + count * q
+        seen_p, seen_q, beyond = seen_p * (1 - law.p_only) ** count, seen_q * (1 - q) ** count, beyond + count * q
         finite *= (1 - p - law.p_only) ** count
         kept.append(Term(Law(law.finite, pieces), count))
     gamma = epsilon.exp()
-    jump = (1 - seen_p) - gamma * (1 - seen_q) + (gamma * beyond * fail).union(arb(0))
+    jump = (seen_p - finite) - gamma * (1 - seen_q) + (gamma * beyond * fail).union(arb(0))
     return Split(jump, kept, 1 - finite)
 
 
