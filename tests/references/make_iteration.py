@@ -36,6 +36,16 @@ def contraction(curve: Any, scale: Number, m: Number, index: int, epsilon: Numbe
     return curve(mpf(epsilon), 2 / scale) * curve(mpf(epsilon), m / (mpf("0.5") * scale)) ** (n - index)
 
 
+def nonlinear(scale: Number, m: Number, index: int, epsilon: Number = "0.5", n: int = 40) -> Number:
+    """log of d_{n-i}: d_0 the record's factor, d_{k+1} = d_k theta at gamma = 1 + (e^eps - 1)/d_k."""
+    scale, gamma = mpf(scale), mp.exp(mpf(epsilon))
+    d = theta(mpf(epsilon), 2 / scale)
+    for _ in range(n - index):
+        with mp.workdps(mp.dps + 400):
+            d = d * theta(mp.log(1 + (gamma - 1) / d), m / (mpf("0.5") * scale))
+    return mp.log(d)
+
+
 def stopping(scale: Number, uses: int, epsilon: Number = "0.5", n: int = 40) -> Number:
     """Theorem 5 at rho = 0, as the sum it comes from, over `uses` stopping times."""
     return mp.fsum(contraction(theta, scale, mpf(1), n - k, epsilon, n) for k in range(uses)) / n
@@ -76,6 +86,9 @@ def values() -> dict[str, Number]:
         found[f"fig 2 shifted mu {i}"] = shifted_mu(2, one, i)
         for name in ("mironov", "improved"):
             found[f"fig 2 {name} {i}"] = converted(mpf(1) / 2 / (41 - i), 2, name)
+    for i in (39, 38):
+        found[f"fig 2 log nonlinear {i}"] = nonlinear(2, one, i)
+        found[f"fig 3 log nonlinear {i}"] = nonlinear(1, m, i)
     found["fig 2 stopping 1"] = stopping(2, 40)
     found["fig 2 stopping 39"] = stopping(2, 2)
     found["fig 2 log contraction, a million"] = mp.log(theta("0.5", one)) * 10**6
