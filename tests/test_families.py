@@ -21,7 +21,7 @@ from dpaccount import (
     RandomizedResponse,
 )
 from dpaccount import _panels as panels_module
-from dpaccount.engines import auto, axis, circle, contour, decay, jump, lattice, line, turns
+from dpaccount.engines import auto, axis, circle, contour, jump, lattice, line, turns
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("families.json").read_text())
@@ -255,7 +255,7 @@ def test_the_decay_bounds_the_characteristic_function_from_there_on(step, tilt):
     s = np.linspace(0.02, 199.0, 900) / span
     size = np.abs(np.exp(1j * np.multiply.outer(s, term.loss)) @ weight)
     later = np.maximum.accumulate(size[::-1])[::-1]
-    bound = decay._log_from(term, step.density(), tilt, s, nodes)
+    bound = reach._log_from(term, step.density(), tilt, s, nodes)
     assert np.all(later <= np.exp(bound) + 1e-12)
     assert bound.min() < -1e-3  # and says something
 

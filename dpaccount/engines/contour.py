@@ -19,8 +19,8 @@ import numpy.typing as npt
 from dpaccount._log import log_kappa
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import SUM, ULP, Axis, CannotVouch, Hint, Parts, below, saddle
-from dpaccount.engines.decay import proved_reach
 from dpaccount.engines.jump import Jump, Margin, split
+from dpaccount.engines.reach import proved_reach
 from dpaccount.engines.rows import BLOCK, block_products
 from dpaccount.pair import DominatingPair
 
