@@ -127,7 +127,7 @@ def test_more_digits_lie_inside_fewer() -> None:
 HARD = {
     "far cluster": (15_000_000 * PoissonSampled(Gaussian(1.4), 2e-5), 0.29),
     "bodies and jumps": (20_000 * PoissonSampled(Gaussian(1.0), 1e-3), 0.3),
-    "a jump beside infinite losses": (20_000 * PoissonSampled(Gaussian(1.0), 1e-3) + ApproximateDP(0.1, 0.01), 3.0),
+    "a jump beside infinite losses": (20_000 * PoissonSampled(Gaussian(1.0), 1e-3) + FinitePair((0.99, 0.01), (1.0, 0.0)), 3.0),
     "a billion": (10**9 * PoissonSampled(Gaussian(3.0), 3e-6), 0.0),
 }
 

@@ -83,15 +83,17 @@ def audit_counts(
 
 def from_counts(
     tp: float, p: float, fp: float, n: float, delta: float, alpha: float, method: str, family: Any, relation: Adjacency,
-    selection: str, rules: int, assumptions: tuple[str, ...], **details: Any,
+    selection: str, rules: int, assumptions: tuple[str, ...], both_ends: bool = True, **details: Any,
 ) -> AuditResult:
-    """`audit_counts` after its checks."""
+    """`audit_counts` after its checks; the other end is left out where the counts are not those of one plain rule."""
     share = alpha / rules
     found = rates(tp, p, fp, n, share)
+    if not both_ends:  # nothing is known from that side, so that no time is spent on it
+        found = found._replace(fpr_lower=0.0, fnr_lower=0.0)
     low, top, kind, name, more, extra = _STATISTICS[method](found, (tp, p, fp, n), delta, share, family, relation)
     details |= {"fpr_upper": found.fpr_upper, "fnr_upper": found.fnr_upper, "tpr_lower": found.tpr_lower, **extra}
     return AuditResult(
-        f"epsilon at delta = {delta:g}", low, top, alpha, kind, selection, (*assumptions, *more), name, details,
+        f"epsilon at delta = {delta:g}", low, top if both_ends else None, alpha, kind, selection, (*assumptions, *more), name, details,
         works=WORKS[method if kind != "confidence" else "cp"],
     )
 

@@ -219,10 +219,9 @@ def _from_table(
     at: dict[str, Any] = {"threshold": float(table.threshold[best]), "counts": tuple(int(c) for c in counts)}
     if method in FROM_COUNTS:
         assert target.delta is not None
-        found = from_counts(*counts, target.delta, alpha, method, family, relation, table.text, table.rules, notes, **at)
-        if table.single:
-            return found
-        return replace(found, upper=None)
+        return from_counts(
+            *counts, target.delta, alpha, method, family, relation, table.text, table.rules, notes, table.single, **at
+        )
     limit = rates(*counts, alpha / table.rules)
     details = at | {"fpr_upper": limit.fpr_upper, "fnr_upper": limit.fnr_upper, "tpr_lower": limit.tpr_lower}
     if method == "total-variation":
