@@ -272,7 +272,7 @@ def best_of(subject: Any, also: Mapping[str, Curve] | None = None, **where: Any)
     **where
         Passed on to ``log_delta``, such as the record's index.
     """
-    names = [name for name in subject.methods if name != "best"]
+    names = list(getattr(subject, "published", ())) or [name for name in subject.methods if name != "best"]
 
     def curve(name: str) -> Curve:
         return lambda epsilon: subject.log_delta(epsilon, method=name, **where).upper

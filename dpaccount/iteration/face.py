@@ -85,14 +85,16 @@ class LastIterate(ABC):
         """The names of the bounds that hold, and ``best``."""
         return (*(theorem.name for theorem in self.theorems()), "best")
 
-    def _published(self) -> list[str]:
-        return [t.name for t in self.theorems() if t.name not in DERIVED]
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The names of the published bounds that hold: those that ``best`` is the least of."""
+        return tuple(t.name for t in self.theorems() if t.name not in DERIVED)
 
     def theorem(self, method: str) -> str:
         """The theorem behind a method, with its conditions."""
         self._check_method("theorem", method)
         if method == "best":
-            return "the least of " + ", ".join(self._published()) + ": each holds, so their minimum does"
+            return "the least of " + ", ".join(self.published) + ": each holds, so their minimum does"
         return next(t.statement for t in self.theorems() if t.name == method)
 
     def delta(
@@ -186,7 +188,7 @@ class LastIterate(ABC):
     def _winners(self, epsilon: Array, index: Array, method: str, conversion: str) -> tuple[Curve, Any]:
         """The curve of a method, fresh arrays of the full shape, and the name of the bound (an array of names for several)."""
         shape = np.broadcast_shapes(epsilon.shape, index.shape)
-        names = self._published() if method == "best" else [method]
+        names = list(self.published) if method == "best" else [method]
         if self.noiseless:
             return Curve(np.zeros(shape), np.zeros(shape)), names[0]
         value, error = (np.array(np.broadcast_to(v, shape)) for v in self.curve(names[0], epsilon, index, conversion))
