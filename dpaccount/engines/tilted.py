@@ -52,9 +52,9 @@ class Side:
             w, top = _tilted(part, c)
             total = float(w.sum())
             m = float(w @ part.loss) / total
-            k += part.count * (top + float(np.log(total)))
-            mean += part.count * m
-            variance += part.count * float(w @ (part.loss - m) ** 2) / total
+            k += part.times * (top + float(np.log(total)))
+            mean += part.times * m
+            variance += part.times * float(w @ (part.loss - m) ** 2) / total
         return k, mean, variance
 
     def _tilt(self) -> float:
@@ -89,7 +89,7 @@ class Side:
     def _half_width(self, k: float, mean: float, variance: float) -> float:
         """w with tilted mass below e^-OUTSIDE beyond mean +- w, by Chernoff over a few tilts."""
         widths = [0.0]
-        ends = tuple(sum(part.count * float(part.loss[end]) for part in self.parts) for end in (0, -1))
+        ends = tuple(sum(part.times * float(part.loss[end]) for part in self.parts) for end in (0, -1))
         start = self._cumulants(self.c, rough=True)[0]
         scale = float(np.sqrt(2 * OUTSIDE / max(variance, 1e-300)))
         for sign, end in ((-1.0, ends[0]), (1.0, ends[1])):
@@ -133,7 +133,7 @@ class Side:
         for part in self.parts:
             seen = part.mass > 0.0
             largest = float(np.max(np.abs(part.log_mass[seen]) + np.abs(c * part.loss[seen])))
-            total += part.count * ULP * (40.0 + 2 * largest)
+            total += part.times * ULP * (40.0 + 2 * largest)
         return float(np.expm1(min(total, 700.0)))
 
     def _composed(self, length: int) -> tuple[Array, float, float, tuple[int, float], float]:
@@ -141,7 +141,7 @@ class Side:
         log_f, log_scale, shift, base, drift = np.zeros(length // 2 + 1, dtype=complex), 0.0, 0, 0.0, 0.0
         factors: list[tuple[Array, float, int]] = []
         for part in self.parts:
-            grid, n = part.grid, part.count
+            grid, n = part.grid, part.times
             w, top = _tilted(part, self.c)
             total = float(w.sum())
             w /= total
@@ -197,7 +197,7 @@ class _Part(NamedTuple):
     mass: Array
     log_mass: Array
     loss: Array
-    count: int
+    times: int
 
 
 def _trimmed(grid: Grid, mass: Array, count: int) -> _Part:
@@ -223,7 +223,7 @@ def _coarse(part: _Part) -> _Part:
     mass = np.add.reduceat(part.mass, starts)
     loss = (part.loss[starts] + part.loss[np.minimum(starts + size, part.loss.size) - 1]) / 2
     with np.errstate(divide="ignore"):
-        return _Part(part.grid, mass, np.log(mass), loss, part.count)
+        return _Part(part.grid, mass, np.log(mass), loss, part.times)
 
 
 def _tilted(part: _Part, c: float) -> tuple[Array, float]:

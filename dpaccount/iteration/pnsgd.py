@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP
-from dpaccount.iteration import rdp
+import dpaccount.iteration.rdp as rdp
 from dpaccount.iteration.face import Curve, OnePass, Theorem
 from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error, scalar
 from dpaccount.iteration.lower import worst_log_delta
