@@ -21,7 +21,7 @@ from dpaccount import (
     RandomizedResponse,
 )
 from dpaccount import _panels as panels_module
-from dpaccount.engines import auto, axis, circle, contour, jump, lattice, line, turns
+from dpaccount.engines import auto, axis, circle, contour, jump, lattice, line, reach, turns
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("families.json").read_text())

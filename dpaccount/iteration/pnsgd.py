@@ -9,9 +9,9 @@ from typing import Any, cast, final
 import numpy as np
 import numpy.typing as npt
 
+import dpaccount.iteration.rdp as rdp
 from dpaccount import _check
 from dpaccount._log import ULP
-import dpaccount.iteration.rdp as rdp
 from dpaccount.iteration.face import Curve, OnePass, Theorem
 from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error, scalar
 from dpaccount.iteration.lower import worst_log_delta
