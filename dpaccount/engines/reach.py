@@ -1,0 +1,67 @@
+"""How far a line has to go: where the bound on the rest of the integral has become small enough.
+
+Atoms have no density: they are taken as if all in phase, which the bound above does by itself. For a loss of range R,
+however, |phi| falls up to s = pi/R, since |phi|^2 is 1 - 2 E sin^2(u (L - L')/2) over two copies of the loss: what
+holds from there on is the larger of |phi(s)| and the layers' bound at pi/R.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount._quadrature import Density
+from dpaccount.engines.axis import Axis, Term
+from dpaccount.engines.decay import SAFE, Decay
+
+Array = npt.NDArray[np.float64]
+_REACHES = np.geomspace(5.0, 600.0, 36)
+
+
+def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[float, float] | None:
+    """(S, bound of the integral beyond it relative to e^{F(c)} c (c+1)), with the bound below e^-needed; None if S is too far.
+
+    beta(S)/(pi S), beta the product of the steps' bounds, as |z (z+1)| >= s^2 on the line.
+    """
+    s = _REACHES / spread
+    total = -np.log(np.pi * s)
+    for t in axis.terms:
+        density = t.part.step.density()
+        if density is not None and not density.provable:
+            return None
+        if t.part.lower == -np.inf:  # jumps are few: their modulus is at most 1
+            total = total + t.count * _log_from(t, density, c, s, axis)
+    for m in axis.many:
+        total = total + m.log_decay(c, s)
+    enough = np.flatnonzero(total <= -needed)
+    if not enough.size:
+        return None
+    return float(s[enough[0]]), float(np.exp(total[enough[0]]))
+
+
+def _log_from(t: Term, density: Density | None, c: float, s: Array, axis: Axis) -> Array:
+    """log of a bound on |phi(u)| of one step for all u >= s, at every s."""
+    low, high = t.part.step.facts.min_loss, min(t.part.step.facts.max_loss, t.part.upper)
+    bounded = np.pi / (1.0001 * (high - low)) if low < high else np.inf
+    at = np.maximum(s, bounded) if bounded < np.inf else s
+    if density is None or not density.provable:  # atoms do not decay: their modulus is at most 1
+        later = np.zeros(s.shape)
+    else:
+        log_mgf = t.log_mgf(c) + t.log_mass
+        later = Decay(density, c, log_mgf, t.part.upper).log_bound(at)
+    near = (s < bounded) & (s <= axis.rate) if np.isfinite(low) and np.isfinite(high) else np.zeros(s.shape, dtype=bool)
+    if near.any():
+        later[near] = np.maximum(later[near], log_modulus(axis, t, c, s[near]))
+    later[(s < bounded) & ~near & np.isfinite(low) & np.isfinite(high)] = 0.0
+    return later
+
+
+def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:
+    """log of |phi| of one step at every s <= axis.rate, with its error on top, and 0 where that is all."""
+    tilted = t.tilted(c)
+    half = np.sin(np.multiply.outer(s / 2, t.loss))
+    real, imag = -2 * (half * half) @ tilted, np.sin(np.multiply.outer(s, t.loss)) @ tilted
+    part, off = t.phase_errors(tilted, c)
+    error = part * np.sqrt(-2 * real) + s * off + 2 * axis.node_error(t, c)
+    lost = -(2 * real + real * real + imag * imag) * (1.0 - SAFE) - 4 * error
+    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, 1.0 - 1e-15)))
