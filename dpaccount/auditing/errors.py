@@ -122,7 +122,9 @@ def _sampler(sheet: Sheet) -> Outcome:
     own, poisson = sheet.own, sheet.under("poisson")
     if own is None or poisson is None or claim.epsilon is None or run is None:
         return FOUND, f"{claim.sampler} batches: Poisson's figure does not hold for them", "voids", ()
-    beside = f"; Poisson sampling would need {shown_up(poisson.figure or poisson.upper, 8)}"
+    beside = f"; Poisson sampling would need {_short(poisson)}"
+    if math.isinf(own.lower):
+        return FOUND, f"{claim.sampler} batches{beside}", "voids", ()
     if own.lower > claim.epsilon:
         once = ""
         if claim.sampler == "shuffled":
@@ -151,7 +153,7 @@ def _adjacency(sheet: Sheet) -> Outcome:
 
 
 def _short(found: Reading) -> str:
-    return shown_up(found.figure, 8) if found.figure is not None else found.text
+    return shown_up(found.figure, 8) if found.figure is not None and math.isfinite(found.figure) else found.text
 
 
 def _steps(sheet: Sheet) -> Outcome:
