@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from dpaccount.auditing.claims import Claim, read_claims
-from dpaccount.auditing.errors import FOUND, NOT_CHECKED, Finding, Sheet, twelve
+from dpaccount.auditing.errors import twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
 from dpaccount.auditing.readings import Reading, Run, epsilon_of, least_shuffled_noise, reading
+from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet
 from dpaccount.auditing.works import WORKS
 from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.mechanisms.gaussian import Gaussian
