@@ -308,8 +308,14 @@ def test_verdicts_are_json():
     assert len(content["findings"]) == 12
 
 
-def test_no_noise_is_refuted_and_does_not_break():
-    assert check_claim({**WORKED, "noise_multiplier": 0.0}).verdict == "refuted"
+def test_no_noise_is_refuted_unless_delta_covers_being_seen_at_all():
+    for sampler in ("poisson", "shuffled"):
+        verdict = check_claim({**WORKED, "noise_multiplier": 0.0, "sampler": sampler})
+        assert verdict.verdict == "refuted"
+        assert "no finite epsilon" in verdict.reason
+        assert "infinite" in str(verdict)
+    rare = {**WORKED, "noise_multiplier": 0.0, "epochs": None, "steps": 1, "delta": 0.005}
+    assert check_claim({k: v for k, v in rare.items() if v is not None}).upper == 0.0
 
 
 def test_full_batches_and_all_records_need_no_sampler_theorem():

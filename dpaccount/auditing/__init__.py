@@ -2,11 +2,11 @@
 
 from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.counts import audit_counts
-from dpaccount.auditing.errors import Finding
 from dpaccount.auditing.one_run import audit_one_run
 from dpaccount.auditing.outcome import AuditResult
 from dpaccount.auditing.readings import Reading
 from dpaccount.auditing.scores import audit_samples
+from dpaccount.auditing.sheet import Finding
 from dpaccount.auditing.shuffled import shuffle_lower_bound
 from dpaccount.auditing.verdict import ClaimVerdict, check_claim
 

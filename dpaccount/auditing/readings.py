@@ -37,6 +37,8 @@ class Reading:
 
     @property
     def text(self) -> str:
+        if math.isinf(self.lower):
+            return "infinite"
         if math.isfinite(self.upper) and self.upper - self.lower <= 1e-6 * self.upper:
             return shown_up(self.upper, 8)
         low = f"at least {shown_down(self.lower, 8)}" if self.lower > 0.0 else ""
@@ -70,8 +72,11 @@ def reading(run: Run, sampler: str, adjacency: str, proved: bool = True) -> Read
 @lru_cache(maxsize=256)
 def _reading(run: Run, sampler: str, adjacency: str, proved: bool) -> Reading:
     name = f"{sampler}, {adjacency}"
-    if run.sigma == 0.0:
-        return Reading(name, math.inf, math.inf, "no noise is added")
+    if run.sigma == 0.0:  # whoever is seen at all is seen with certainty
+        seen = -math.expm1(run.steps * math.log1p(-run.rate)) if sampler in ("poisson", "fixed-size") and run.rate < 1.0 else 1.0
+        if run.delta < seen:
+            return Reading(name, math.inf, math.inf, "no noise is added", math.inf)
+        return Reading(name, 0.0, 0.0, "no noise is added, and delta is at least the probability of being in any batch", 0.0)
     if run.sigma < 1e-3:
         return Reading(name, 0.0, math.inf, "noise below 0.001 of the clipping norm is not accounted for here")
     if not proved:
@@ -226,19 +231,20 @@ def renyi_figures(run: Run, adjacency: str) -> tuple[float, float]:
 
 @lru_cache(maxsize=64)
 def least_shuffled_noise(run: Run, adjacency: str, epsilon: float) -> float:
-    """A noise multiplier below which shuffling is refuted at epsilon; 1 % wide. Not a noise that suffices."""
+    """A noise multiplier below which shuffling is refuted at epsilon; 1 % wide; 0 if none was found. Not a noise that suffices."""
     relation = Adjacency(adjacency)
 
     def refuted(sigma: float) -> bool:
         other = replace(run, sigma=sigma)
         return reading(other, "shuffled", str(relation)).lower > epsilon
 
-    low, high = run.sigma, run.sigma
-    if refuted(run.sigma):
-        for _ in range(12):
-            low, high = high, 1.6 * high
-            if not refuted(high):
-                break
+    low = high = max(run.sigma, 0.05)
+    if not refuted(low):
+        return 0.0
+    for _ in range(12):
+        low, high = high, 1.6 * high
+        if not refuted(high):
+            break
     while high / low > 1.01:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if refuted(middle) else (low, middle)

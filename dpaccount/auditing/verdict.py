@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from dpaccount.auditing.claims import Claim, read_claims
-from dpaccount.auditing.errors import FOUND, NOT_CHECKED, Finding, Sheet, twelve
+from dpaccount.auditing.errors import twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
 from dpaccount.auditing.readings import Reading, Run, epsilon_of, least_shuffled_noise, reading
+from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet
 from dpaccount.auditing.works import WORKS
 from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.mechanisms.gaussian import Gaussian
@@ -170,7 +171,7 @@ def _judged(claim: Claim) -> ClaimVerdict:
             own = replace(own, lower=0.0, theorem=f"{own.theorem}; the lower end is void where all but the last iterate are hidden")
     sheet = Sheet(claim, run, own)
     findings = twelve(sheet)
-    verdict, reason = _decided(claim, own, findings)
+    verdict, reason = _decided(claim, own, findings, run is not None)
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
         (STATED, SEEN), findings, claim.missing, sheet,
@@ -185,9 +186,11 @@ def _run(claim: Claim) -> Run | None:
     )
 
 
-def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...]) -> tuple[str, str]:
+def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...], told: bool) -> tuple[str, str]:
     refuting = [f for f in findings if f.effect == "refutes"]
     if own is not None and claim.epsilon is not None and own.lower > claim.epsilon:
+        if math.isinf(own.lower):
+            return REFUTED, f"the run as stated has no finite epsilon at delta = {claim.delta:g}: {own.theorem}"
         return REFUTED, (
             f"the run as stated needs epsilon >= {shown_down(own.lower, 7)} at delta = {claim.delta:g}, more than the claimed "
             f"{shown(claim.epsilon)}" + _named(refuting)
@@ -195,7 +198,9 @@ def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...]) -
     if refuting:
         return REFUTED, f"error {refuting[0].number}, {refuting[0].title}: {refuting[0].text}"
     if claim.missing:
-        return UNDECIDED, f"missing: {', '.join(claim.missing)}; the figures below show what each answer would mean"
+        return UNDECIDED, f"missing: {', '.join(claim.missing)}" + (
+            "; the figures below show what each answer would mean" if told else ""
+        )
     assert own is not None
     voiding = [f for f in findings if f.effect == "voids"]
     if own.upper <= claim.epsilon and not voiding:
@@ -254,7 +259,8 @@ def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
             yield f"draw batches by Poisson sampling: then epsilon <= {shown_up(poisson.upper, 7)}"
         if own.lower > claim.epsilon:
             least = least_shuffled_noise(run, claim.adjacency, claim.epsilon)
-            yield f"with shuffled batches no noise multiplier below {shown_down(least, 4)} can be enough"
+            if least > 0.0:
+                yield f"with shuffled batches no noise multiplier below {shown_down(least, 4)} can be enough"
     elif claim.sampler == "poisson" and own.upper > claim.epsilon:
         fewer = _most_steps(run, claim)
         if fewer is not None:
