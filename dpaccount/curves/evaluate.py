@@ -135,7 +135,7 @@ class PairOption:
             here = roots[lead]
             assert here is not None
             if here.upper > 0.0:
-                smaller, sure = self.curves[i].below(here.lower, log_delta)
+                smaller, sure = self.curves[i].below(here.lower, log_delta, self.curves[lead].nearby.hint)
                 if smaller:  # this direction's epsilon is the smaller one
                     roots[i] = here._replace(answer=here.answer._replace(certified=here.answer.certified and sure))
                     continue

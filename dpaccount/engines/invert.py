@@ -56,10 +56,13 @@ class DirectedCurve:
             return found._replace(lower=-np.inf, upper=goal, certified=True)
         return found
 
-    def below(self, epsilon: float, log_goal: float) -> tuple[bool, bool]:
-        """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified."""
+    def below(self, epsilon: float, log_goal: float, near: Hint | None = None) -> tuple[bool, bool]:
+        """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified.
+
+        `near` is where the contour of a similar pair lay.
+        """
         if self.method in ("auto", "line") and auto.select(self.pair).engine == "line":
-            found, hint = line.excluded(self.pair, epsilon, log_goal)
+            found, hint = line.excluded(self.pair, epsilon, log_goal, near)
             if found:
                 return True, True
             self.look_at(hint)

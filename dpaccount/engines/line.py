@@ -28,7 +28,7 @@ from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
 VOUCH = 1e-7  # a larger relative error is not an answer
-REACH = 30.0  # in units of 1/spread: how far most lines go
+REACH = 42.0  # in units of 1/spread: how far most lines go
 
 
 def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
@@ -89,8 +89,11 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     return Nearby()(pair, epsilon)
 
 
-def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[bool, Hint | None]:
-    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies.
+def excluded(
+    pair: DominatingPair, epsilon: float, log_goal: float, near: Hint | None = None
+) -> tuple[bool, Hint | None]:
+    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies; `near`
+    is that of a pair with larger losses.
 
     Where nodes for that saddle point cannot be had, a smaller epsilon may prove it as well: delta falls.
     """
@@ -99,15 +102,17 @@ def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[boo
     for part in (1.0, 0.75, 0.5):
         here = part * epsilon
         try:
-            axis, c, middle = saddle(below(pair, np.inf), here)
+            axis, c, middle = saddle(below(pair, np.inf), here, None if near is None else near._replace(tilt=3.5 * near.tilt, rate=0.0))
             if middle:
                 return False, None
             if not axis.proved:
                 continue
             bound = axis.log_mgf(c) + axis.rounding(c) - c * here + log_kappa(c)
             slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + here)
-            hint = Hint(c, math.sqrt(axis.cumulants(c)[2]), axis.rate) if part == 1.0 else None
-            return bound + slack < log_goal, hint
+            if bound + slack < log_goal:
+                return True, None
+            spread = math.sqrt(axis.cumulants(c)[2])
+            return False, Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
         except (CannotVouch, TooManyNodes):
             continue
     return False, None
