@@ -76,9 +76,9 @@ def density_nodes(
 ) -> Nodes:
     """Nodes of the continuous part on {lower < L <= upper}, valid for low_tilt <= Re z <= high_tilt, |Im z| <= rate."""
     if density.pieces:
-        parts = [density_nodes(piece, low_tilt, high_tilt, rate, lower, upper) for piece in density.pieces]
-        parts = [part for part in parts if part.loss.size]
-        if parts and all(part.rounding is not None for part in parts):
+        inside = [piece for piece in density.pieces if _meets(piece, lower, upper)]
+        parts = [density_nodes(piece, low_tilt, high_tilt, rate, lower, upper) for piece in inside]
+        if parts and all(part.loss.size and part.rounding is not None for part in parts):
             return side_by_side(parts)
     low, high = density.window(low_tilt, high_tilt)
     left = -np.inf if lower == -np.inf else density.inverse(lower)
@@ -91,7 +91,7 @@ def density_nodes(
         facts = density.evaluate, density.strip, density.scale, (low, high)
         whole = left < low and high < right
         found = trapezoid(*facts, tilts, rate, MAX_NODES) if whole else None
-        if found is None:
+        if found is None or not lower < found[0][0] <= found[0][-1] <= upper:  # no rule may reach beyond a cut
             whole, found = False, graded(*facts, (left, right), tilts, rate, MAX_NODES, GOAL)
         if found is not None:
             return Nodes(*found[:3], rounding=found[3], ends_only=not whole)
@@ -101,6 +101,13 @@ def density_nodes(
         return _panels(density, (low, *inner, high), tilts, rate)
     step = min(0.8 * density.scale, PHASE / (1.05 * rate * slope + 1e-300))
     return _trapezoid(density, low, high, step, tilts, rate)
+
+
+def _meets(piece: Density, lower: float, upper: float) -> bool:
+    """Whether any loss of a piece lies between the cuts."""
+    left = -np.inf if lower == -np.inf else piece.inverse(lower)
+    right = np.inf if upper == np.inf else piece.inverse(upper)
+    return max(left, piece.support[0]) < min(right, piece.support[1])
 
 
 def side_by_side(parts: list[Nodes]) -> Nodes:

@@ -42,7 +42,7 @@ def _shared(step: Step, counts: Any, delta: float, adjacency: str | Adjacency) -
     if step.alternatives or not step.facts.proved or not 0.0 < delta < 1.0:
         return {}
     first, *others = dict.fromkeys(step.under(adjacency))
-    if not all(isinstance(side, Step) for side in (first, *others)):
+    if not all(isinstance(side, Step) and side.proved and side.log_p_only == -np.inf for side in (first, *others)):
         return {}
     target = float(np.log(delta))
     roots = repeats.epsilons(first, counts, target)  # type: ignore[arg-type]

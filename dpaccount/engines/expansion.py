@@ -23,7 +23,7 @@ from dpaccount._log import log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import RATE, ULP, Axis, CannotVouch, Hint, Overflow, Part, Parts, Term
 from dpaccount.engines.contour import Contour
-from dpaccount.engines.jump import Jump, margin, split
+from dpaccount.engines.jump import Jump, clear_of_atoms, margin, split
 from dpaccount.engines.many import families
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta
@@ -86,10 +86,12 @@ class Level:
         spread = float(share @ (np.array(variances) + (np.array(means) - middle) ** 2))
         return k + m * top - math.lgamma(m + 1), mean + m * middle, max(variance + m * spread, 0.0)
 
-    def log_rate(self, c: float) -> float:
-        """log of an upper bound on R(c), with what the nodes of the jumps leave out."""
+    def log_rate(self, c: float, unseen: bool = False) -> float:
+        """log of an upper bound on R(c), with what the nodes of the jumps leave out; or on the share of kinds without nodes."""
         total = -np.inf
         for i, jumps, count in zip(self.kinds, self.jumps, self.counts, strict=True):
+            if unseen and jumps is not None:
+                continue
             inner = self.body.terms[i]
             log_body = inner.cumulants(c)[0] + inner.log_mass
             total = float(np.logaddexp(total, math.log(count) + _log_jumps(inner.part.step, self.level, jumps, c) - log_body))
@@ -112,6 +114,16 @@ class Level:
         if not log_ratio < -0.1:
             raise CannotVouch("more jumps than were counted matter")
         return self.bound(m, c) - math.log(-math.expm1(log_ratio))
+
+    def unseen(self, c: float) -> float:
+        """The same for all terms where a kind jumps that has no nodes while others have: sum of (R^m - (R - R')^m)/m! <= R' e^R."""
+        if all(jumps is None for jumps in self.jumps) or all(jumps is not None for jumps in self.jumps):
+            return -np.inf
+        c = min(c, self.jump_high)
+        log_rate = self.log_rate(c)
+        if not log_rate < 3.0:
+            raise CannotVouch("more jumps than were counted matter")
+        return self.bound(0, c) + self.log_rate(c, unseen=True) + math.exp(log_rate)
 
     def ways(self, m: int) -> Iterator[tuple[Parts, float]]:
         """The parts of every way to share m jumps among the kinds, and log of the number of choices."""
@@ -206,7 +218,7 @@ def _best_level(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[Level
     for place in (0.75, *[np.nan] * TRIES):
         place = (low + high) / 2 if math.isnan(place) else place
         try:
-            level, terms = _level_at(pair, epsilon, lowest * (jump.cut / lowest) ** place, jump.cut, guess)
+            level, terms = _level_at(pair, epsilon, _placed(pair, lowest * (jump.cut / lowest) ** place), jump.cut, guess)
         except (CannotVouch, TooManyNodes):
             low = place  # too many jumps above so low a level
             continue
@@ -223,6 +235,11 @@ def _best_level(pair: DominatingPair, epsilon: float, jump: Jump) -> tuple[Level
     if best is None:
         raise CannotVouch("no level parts body and jumps")
     return best[1], best[2]
+
+
+def _placed(pair: DominatingPair, level: float) -> float:
+    """A level that no atom's rounding reaches."""
+    return clear_of_atoms([step for step, _ in pair.terms], level)
 
 
 def _rare(pair: DominatingPair, cut: float) -> float:
@@ -264,13 +281,14 @@ def _level_at(pair: DominatingPair, epsilon: float, level: float, cut: float, hi
 
 
 class _Total:
-    """log of what adds up to delta, of its errors, of what only raises it, and of Q[L > eps]."""
+    """log of what adds up to delta, of its errors, of what was left out and so only raises delta, of what aliasing may have added
+    and so only lowers it, and of Q[L > eps]."""
 
     def __init__(self, epsilon: float, jump: Jump) -> None:
         self.epsilon = epsilon
         self.parts: list[float] = []
         self.errors: list[float] = []
-        self.excess, self.tails = [jump.log_slack], [jump.log_q + epsilon]
+        self.left_out, self.excess, self.tails = [jump.log_slack], [-np.inf], [jump.log_q + epsilon]
         value, error = jump.log_part(epsilon)
         self.parts.append(value)
         self.errors.append(error + math.log(2.0))
@@ -288,14 +306,15 @@ class _Total:
 
     def answer(self, proved: bool, log_size: float) -> LogDelta:
         """The sum; raises `CannotVouch` if its errors are too large."""
-        value, error, excess, tail = (log_total(np.array(logs)) for logs in (self.parts, self.errors, self.excess, self.tails))
-        part, over = math.exp(error - value), math.exp(excess - value)
-        if not part + over < VOUCH:
-            raise CannotVouch(f"the relative error of the sum over jumps is {part + over:.1e}")
+        sums = (self.parts, self.errors, self.left_out, self.excess, self.tails)
+        value, error, left_out, excess, tail = (log_total(np.array(logs)) for logs in sums)
+        part, more, less = (math.exp(min(log - value, 700.0)) for log in (error, left_out, excess))
+        if not part + more + less < VOUCH:
+            raise CannotVouch(f"the relative error of the sum over jumps is {part + more + less:.1e}")
         if not proved:
-            part, over = 3.0 * (part + over), 0.0
+            part, more, less = 3.0 * (part + more + less), 0.0, 0.0
         rounding = 8 * ULP * (1.0 + abs(value))
-        low, up = value + math.log1p(-part) - rounding, min(value + math.log1p(part + over) + rounding, 0.0)
+        low, up = value + math.log1p(-part - less) - rounding, min(value + math.log1p(part + more) + rounding, 0.0)
         condition = max(math.exp(log_size - value), 1.0)
         return LogDelta(low, min(value, up), up, proved, "line", condition, min(tail - self.epsilon, 0.0))
 
@@ -320,13 +339,13 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
     if near is None:
         level, terms = _best_level(pair, epsilon, jump)
     else:
-        level, terms = _level_at(pair, epsilon, near.share * jump.cut, jump.cut, near.tilt)
+        level, terms = _level_at(pair, epsilon, _placed(pair, near.share * jump.cut), jump.cut, near.tilt)
     best = max(max(one.log_rough for one in terms), jump.log_part(epsilon)[0])
     sure = level.body.proved and found.bounded
     total, proved, lines, condition = _Total(epsilon, jump), sure, 0, -np.inf
     for m, one in enumerate(terms):
         if one.log_bound < best - NEGLIGIBLE:
-            total.excess.append(level.bound(m, one.tilt))
+            total.left_out.append(level.bound(m, one.tilt))
             continue
         if not one.inside:
             raise CannotVouch("a saddle point lies where the tilt overflows")
@@ -339,5 +358,5 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
             total.add(line, epsilon, log_ways)
             proved = proved and line.proved
             condition = max(condition, total.parts[-1] + math.log(line.at(epsilon).condition))
-    total.excess.append(level.beyond(len(terms), terms[-1].tilt))
+    total.left_out += [level.beyond(len(terms), terms[-1].tilt), level.unseen(terms[0].tilt)]
     return total.answer(proved, condition), Nearby(level.level / level.cut, terms[0].tilt)

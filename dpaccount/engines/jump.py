@@ -138,14 +138,14 @@ def _chernoff_at(pair: DominatingPair, tilt: float) -> tuple[float, bool]:
 def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
     """The split at cut = epsilon + margin, or just above an atom there."""
     single, several = families(pair)
-    cut = _clear_of_atoms([step for step, _ in single], epsilon + margin.distance)
+    cut = clear_of_atoms([step for step, _ in single], epsilon + margin.distance)
     found = at_ends(pair, cut, epsilon, margin, [cut] * len(single), several)
     if several or not epsilon >= 0.0 or not epsilon + found.log_q > found.log_p - CANCELS or not cut < np.inf:
         return found
     return _apart(pair, found)
 
 
-def _clear_of_atoms(steps: list[Step], cut: float) -> float:
+def clear_of_atoms(steps: list[Step], cut: float) -> float:
     """The least cut from here on that no atom's rounding reaches, so that tails and nodes count the same atoms below it."""
     if not np.isfinite(cut):
         return cut
@@ -185,8 +185,9 @@ def at_ends(
     pair: DominatingPair, cut: float, epsilon: float, margin: Margin, ends: list[float], several: tuple[Family, ...] = ()
 ) -> Jump:
     """The same split with each step's own cut, all at or above the common one; of families it is the common one."""
+    left_out = log_total(np.array([-np.inf, *(np.log(count) + step.log_left_out for step, count in families(pair)[0])]))
     if cut == np.inf and min(ends, default=np.inf) == np.inf:
-        return Jump(cut, pair.log_p_only, -np.inf, -np.inf, 4e-16 * (3 - max(pair.log_p_only, -1e6)), margin)
+        return Jump(cut, pair.log_p_only, -np.inf, left_out, 4e-16 * (3 - max(pair.log_p_only, -1e6)), margin)
     rate_p: list[float] = []
     rate_q: list[float] = []
     error, seen = 0.0, 0.0
@@ -205,7 +206,7 @@ def at_ends(
             error = max(error, float(log_error(tail, tails.error)) if tail > -np.inf else 0.0)
     total_p, total_q = log_total(np.array(rate_p)), log_total(np.array(rate_q))
     log_q = seen + log_some(total_q) if seen > -np.inf else -np.inf
-    return Jump(cut, log_some(total_p), log_q, epsilon + total_q + margin.log_fail, error + 4e-16, margin)
+    return Jump(cut, log_some(total_p), log_q, float(np.logaddexp(epsilon + total_q + margin.log_fail, left_out)), error + 4e-16, margin)
 
 
 def log_rate(log_probability: float) -> float:

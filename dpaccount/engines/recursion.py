@@ -188,7 +188,8 @@ def _below(gamma: Array, at_zero: float, v: Array, error: Array, floor: float) -
     both_ends = depth < 0.5 * v[1:]
     lowest = np.where(both_ends, v[:-1] - depth, v[1:] - slope[2:] * d)
     lowered = np.minimum(np.append(lowest, v[-1]), np.concatenate([v[:1], v[1:] - np.where(both_ends, depth, 0.0)])) - noise
-    zero = min(at_zero, float(v[0] - slope[1] * gamma[0]) - (float(v[0]) - float(lowered[0])))
+    # the slope next to 0 is off by 2 wrong/d, over a distance of gamma[0]
+    zero = min(at_zero, float(v[0] - slope[1] * gamma[0]) - (float(v[0]) - float(lowered[0])) - 4.0 * float(wrong[0] * gamma[0] / d[0]))
     gone = np.flatnonzero(lowered <= floor)
     first = int(gone[0]) if gone.size else lowered.size
     lowered[max(first - 1, 0) :] = floor

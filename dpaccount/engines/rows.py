@@ -67,6 +67,9 @@ class Rows:
                 raise TooManyNodes("no mass below the cut")
             cut_off = not self.whole and (first == edge or last == edge)
             node, log_w, error = self._panels(first, last, powers, rate) if cut_off else self._trapezoid(first, last, powers, rate)
+            if not (self.whole or cut_off or (node[0] >= edge if kind.swapped else node[-1] <= edge)):
+                start, end = (edge, end) if kind.swapped else (start, edge)  # no rule may reach beyond a cut
+                continue
             log_a = kind.log_a(node)
             log_m = self._log_density(node) + log_w
             ends = (-math.inf if kind.swapped and first == edge else float(node[0]), math.inf if last == edge else float(node[-1]))
@@ -122,7 +125,7 @@ class Rows:
         return node, np.full(node.size, math.log(step)), math.exp(-GOAL)
 
     def _panels(self, first: float, last: float, powers: list[float], rate: float) -> tuple[Array, Array, float]:
-        """Gauss-Legendre panels up to the cut, by the bound of `_strip.panels`, for every row."""
+        """Gauss-Legendre panels up to the cut, by the bound of `_panels`, for every row."""
         half = 0.7 * math.sqrt(self.tau.min())
         nodes, weights = legendre()
         for _ in range(30):

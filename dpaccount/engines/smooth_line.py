@@ -139,12 +139,14 @@ def _fine(term: Term, tilt: float, rate: float) -> tuple[Nodes, float]:
 
 
 def _piece(density: Density, term: Term, tilt: float, rate: float) -> Nodes | None:
-    """The same for the density or a piece of it; None where the cut leaves nothing."""
+    """The same for the density or a piece of it; None where the cut leaves nothing, refused where no window does."""
     assert density.strip is not None
     upper, (left, right), window = term.part.upper, density.support, density.window(tilt, tilt)
     right = right if upper == math.inf else min(right, density.inverse(upper))
-    if not max(window[0], left) < min(window[1], right):
+    if not left < right:
         return None
+    if not max(window[0], left) < min(window[1], right):
+        raise TooManyNodes("a piece of the density lies outside the window")
     goal = 32.0 + math.log(term.count)
     found = graded(density.evaluate, density.strip, density.scale, window, (left, right), (tilt, tilt), rate, MAX_NODES, goal)
     if found is None:
