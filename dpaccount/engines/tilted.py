@@ -215,13 +215,14 @@ BLOCKS = 8192
 
 
 def _coarse(part: _Part) -> _Part:
-    """The masses joined in blocks, each at its middle."""
+    """The masses joined in blocks, each at its mean: a million steps move nothing else by less than their spread."""
     size = -(-part.mass.size // BLOCKS)
     if size == 1:
         return part
     starts = np.arange(0, part.mass.size, size)
     mass = np.add.reduceat(part.mass, starts)
-    loss = (part.loss[starts] + part.loss[np.minimum(starts + size, part.loss.size) - 1]) / 2
+    middle = (part.loss[starts] + part.loss[np.minimum(starts + size, part.loss.size) - 1]) / 2
+    loss = middle + np.add.reduceat(part.mass * (part.loss - np.repeat(middle, size)[: part.loss.size]), starts) / np.maximum(mass, 1e-300)
     with np.errstate(divide="ignore"):
         return _Part(part.grid, mass, np.log(mass), loss, part.times)
 
