@@ -110,7 +110,8 @@ class DominatingPair(Guarantee):
         total = np.zeros(z.shape, dtype=kind)
         for step, times in self.terms:
             value = np.asarray(step.step_log_mgf(z.astype(kind)))
-            total = np.where(np.isneginf(np.real(value)), -np.inf, total + times * np.where(np.isfinite(value), value, 0.0))
+            gone = np.isneginf(np.real(value))
+            total = np.where(gone, -np.inf, total + times * np.where(gone, 0.0, value))
         return total[()]
 
     @final

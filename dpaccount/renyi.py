@@ -191,7 +191,9 @@ def pair_rdp(pair: DominatingPair, order: Any) -> Any:
     out = np.empty(a.shape)
     for index in np.ndindex(a.shape):
         try:
-            out[index] = pair.log_mgf(float(a[index]) - 1.0) / (a[index] - 1.0)
-        except TooManyNodes:  # an order out of reach: infinity is a valid bound
-            out[index] = np.inf
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = float(pair.log_mgf(float(a[index]) - 1.0)) / (a[index] - 1.0)
+        except (TooManyNodes, OverflowError):  # an order out of reach: infinity is a valid bound
+            value = np.inf
+        out[index] = value if value == value else np.inf
     return np.maximum(out, 0.0)[()]

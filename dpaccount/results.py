@@ -114,6 +114,9 @@ class Bounds:
     def __len__(self) -> int:
         return len(self.estimate)
 
+    def __bool__(self) -> bool:
+        raise TypeError("`Bounds` is neither true nor false; compare an end of it, as in `bounds.upper <= 1e-5`.")
+
     def __getitem__(self, index: Any) -> Bounds:
         """The entries at `index` as a `Bounds` of its own."""
         method = self.method[index] if isinstance(self.method, np.ndarray) else self.method

@@ -28,6 +28,7 @@ from dpaccount.pair import DominatingPair
 from dpaccount.renyi import RenyiBound
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled, amplified, unamplified
+from dpaccount.sampling.schedule import NoiseSchedule
 
 SHAPE = re.compile(r"^`[A-Za-z_.]+\([a-z_]+=\.\.\.\)` must be .+; got .+\.", re.DOTALL)
 
@@ -104,6 +105,11 @@ TABLE: Table = {
         lambda v: PoissonSampled(v, 0.1), (2 * Gaussian(1.0), RenyiBound.zcdp(1.0), BestOf(Gaussian(1.0)))
     ),
     "PoissonSampled.sampling_probability": number(lambda v: PoissonSampled(Gaussian(1.0), v), -0.01, 1.28, 1e-101, [0.1]),
+    "NoiseSchedule.noise_multipliers": number(
+        lambda v: NoiseSchedule(v, 0.1), [], [[1.0]], 1.0, [1.0, 0.0], [1.0, -1.0], [1.0, float("nan")], [1e101]
+    ),
+    "NoiseSchedule.sampling_probability": number(lambda v: NoiseSchedule([1.0], v), 0.0, 1.0, -0.1, 1e-101, [0.1]),
+    "NoiseSchedule.counts": number(lambda v: NoiseSchedule([1.0, 2.0], 0.1, v), [1, 2, 3], [1, 0], [1, 1.5], 2, [1, "x"], without=((),)),
     "FixedSizeSampled.step": pair(lambda v: FixedSizeSampled(v, 1, 10)),
     "FixedSizeSampled.step, other": (lambda v: FixedSizeSampled(v, 1, 10), (Laplace(1.0), Gaussian(0.0), 2 * Gaussian(1.0))),
     "FixedSizeSampled.sample_size": whole(lambda v: FixedSizeSampled(Gaussian(1.0), v, 10), 0, 11, -1),
@@ -193,6 +199,9 @@ EXEMPT = {
     "Calibration": "an answer, made by the package",
     "DominatingPair": "abstract",
     "Enclosure": "an answer, made by the package",
+    "Sweep": "an answer, made by the package",
+    "sweep": "tests/test_sweep_grid.py walks its parameters",
+    "dp_sgd": "tests/test_sweep_grid.py walks its parameters",
     "NumericalFailure": "an exception",
     "Status": "an enumeration",
     "UnreachableTarget": "an exception",
@@ -206,7 +215,7 @@ EXEMPT = {
 # public methods that take no argument, or whose argument the class's own checks cover
 PLAIN = {
     "reversed", "scaled", "total_variation", "advantage", "tails", "atoms", "density", "nodes", "step_log_mgf",
-    "reversed_log_delta", "loss_error", "atom_rounding", "slip", "reversed_slip", "above", "reversed_above",
+    "reversed_log_delta", "loss_error", "atom_rounding", "slip", "reversed_slip", "above", "reversed_above", "with_atoms",
 }
 COVERED_BY_BASE = {"log_mgf", "under", "log_delta", "noise_log_density", "noise_log_ratio", "noise_log_tails", "noise_support"}
 

@@ -232,7 +232,7 @@ def test_an_exact_end_of_the_range_is_exact():
     ids=lambda pair: f"{pair.terms[0][1]} steps",
 )
 def test_too_many_combinations_are_counted_without_overflow(pair):
-    assert auto.select(pair).engine in ("circle", "smoothed")
+    assert auto.select(pair).engine in ("circle", "smoothed", "lattice")  # the last where the loss is constant
     assert 0.0 <= PrivacyProfile(pair, "as-written").delta(0.3).upper <= 1.0
 
 

@@ -4,9 +4,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, PoissonSampled, PrivacyProfile, PureDP, calibrate
+from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, NoiseSchedule, PoissonSampled, PrivacyProfile, PureDP, calibrate
 from dpaccount.engines import auto, contour, jump, lattice, line
-from dpaccount.results import Bounds
+from dpaccount.results import Bounds, Status
 
 RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
 
@@ -168,3 +168,44 @@ def test_a_whole_number_that_cannot_be_confirmed_gives_way_to_the_next_safe_one(
     found = calibrate(Claim, epsilon=2.0, delta=1e-5, integer=True)
     assert int(found.value) == 9
     assert found.achieved.upper <= 2.0
+
+
+def test_epsilons_beyond_what_lines_reach_are_bracketed():
+    """1e300 and -1e300, alone and among others: no answer is NaN and none is lost."""
+    for pair in (Gaussian(1.0), 1000 * PoissonSampled(Gaussian(1.0), 0.01), NoiseSchedule([1.0, 2.0, 3.0], 0.01)):
+        found = PrivacyProfile(pair).log_delta([-1e300, -1e5, 0.5, 800.0, 1e13, 1e300])
+        assert np.all(found.lower <= found.estimate)
+        assert np.all(found.estimate <= found.upper)
+        assert np.all(np.diff(found.upper) <= 1e-12)
+        assert found.upper[0] == 0.0
+        assert found.lower[0] > -1e-12
+
+
+@pytest.mark.parametrize(("pair", "epsilon"), [
+    (3 * PoissonSampled(Gaussian(0.02), 1e-6), 0.0),
+    (3 * PoissonSampled(Gaussian(1e-3), 1e-6), 1e-12),
+    (1000 * PoissonSampled(Gaussian(0.03), 1e-12), 1e-12),
+    (10**9 * PoissonSampled(Gaussian(1000.0), 0.001), 30.0),
+])
+def test_doubles_that_run_out_are_no_raw_error(pair, epsilon):
+    found = PrivacyProfile(pair).log_delta(epsilon)
+    assert found.lower <= found.estimate <= found.upper <= 0.0
+
+
+def test_an_order_out_of_reach_is_bracketed():
+    found = PrivacyProfile(10 * PoissonSampled(Gaussian(1.0), 0.01)).renyi([8.0, 1e5])
+    assert found.lower[1] == 0.0
+    assert found.upper[1] == np.inf
+    assert found.status is Status.WIDE
+    assert PrivacyProfile(Gaussian(1.0)).renyi(1e160).upper >= 4.9e159
+
+
+def test_an_epsilon_that_was_not_found_says_so():
+    found = PrivacyProfile(Gaussian(1e-20)).epsilon(1e-5)
+    assert found.upper == np.inf
+    assert found.status is Status.WIDE
+
+
+def test_a_bracket_is_neither_true_nor_false():
+    with pytest.raises(TypeError, match="neither true nor false"):
+        bool(PrivacyProfile(Gaussian(1.0)).delta(1.0))

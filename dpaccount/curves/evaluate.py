@@ -147,8 +147,9 @@ class PairOption:
         merged = invert.Root(max(r.lower for r in known), best.estimate, max(r.upper for r in known), best.answer)
         certified = all(r.answer.certified for r in known) and self.proved
         merged = merged._replace(answer=best.answer._replace(certified=certified))
-        status = Status.ZERO if merged.upper == 0.0 else Status.OK
-        return merged, status
+        if merged.upper == np.inf:  # some epsilon does, beyond what was searched
+            return merged._replace(estimate=np.inf), Status.WIDE
+        return merged, Status.ZERO if merged.upper == 0.0 else Status.OK
 
     @staticmethod
     def _limit(side: DominatingPair, log_delta: float) -> tuple[invert.Root, Status]:

@@ -204,7 +204,10 @@ class PrivacyProfile:
 
     def renyi(self, order: Any = None) -> Any:
         """D_a for a > 1 over both directions the larger: a `Bounds`, or the `RenyiCurve` itself."""
-        curve = RenyiCurve(self._evaluator.rdp, exact=all(o.sides for o in self._evaluator.options), notes=self.notes)
+        sides = [side for o in self._evaluator.options for side in o.sides]
+        endless = any(side.log_p_only > -np.inf for side in sides)
+        exact = all(o.sides for o in self._evaluator.options)
+        curve = RenyiCurve(self._evaluator.rdp, exact=exact, endless=endless, notes=self.notes)
         return curve if order is None else curve(order)
 
     def total_variation(self) -> Bounds:

@@ -21,6 +21,9 @@ from dpaccount.results import LogDelta, NumericalFailure
 
 METHODS = ("auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls")
 MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
+FAR = 1e4  # e^-FAR is nothing beside 1
+LARGEST = 1e12  # the largest epsilon at which a line is drawn
+FAILS = (CannotVouch, ZeroDivisionError, OverflowError)  # doubles that ran out of range vouch for nothing
 NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
 
 
@@ -83,9 +86,13 @@ def log_delta(
     """
     if method == "balls":
         return face.log_delta(pair, epsilon)
+    if epsilon < -FAR:  # 1 - e^eps <= delta <= 1
+        return LogDelta(-1e-300, 0.0, 0.0, True, "closed")
     edge = _edge(pair, epsilon)
     if edge is not None:
         return edge
+    if epsilon > LARGEST and not closed.supports(pair):  # no line is drawn there: delta falls from here on
+        return log_delta(pair, LARGEST, method)._replace(lower=closed.widened(pair.log_p_only, -np.inf).lower, condition=np.inf)
     if method == "closed":
         if not closed.supports(pair):
             raise NumericalFailure("`method='closed'` has no formula for this pair; use 'auto'.")
@@ -115,25 +122,25 @@ def log_delta(
     engine = _selected(pair).engine
     if engine == "closed":
         return closed.log_delta(pair, epsilon)
-    if engine == "line":
-        try:
-            return contour(pair, epsilon)
-        except CannotVouch:
+    try:
+        if engine == "line":
+            with suppress(*FAILS):
+                return contour(pair, epsilon)
             return _bracket(pair, epsilon, goal)
-    if engine == "smoothed":
-        return _bracket(pair, epsilon, goal)
-    if engine == "circle":
-        with suppress(CannotVouch):
-            return circle.log_delta(pair, epsilon)
-        if closed.supports(pair):
-            return closed.log_delta(pair, epsilon)
-    return lattice.log_delta(pair, epsilon, goal)
+        if engine == "circle":
+            with suppress(*FAILS):
+                return circle.log_delta(pair, epsilon)
+            if closed.supports(pair):
+                return closed.log_delta(pair, epsilon)
+        return lattice.log_delta(pair, epsilon, goal)
+    except (ZeroDivisionError, OverflowError) as error:
+        raise NumericalFailure(f"no engine can answer at epsilon = {epsilon:.6g}: doubles do not reach that far ({error}).") from error
 
 
 def _bracket(pair: DominatingPair, epsilon: float, goal: float) -> LogDelta:
     """The smoothed contour where it is certified and narrow, else the narrowest of what brackets."""
     found: LogDelta | None = None
-    with suppress(CannotVouch):
+    with suppress(*FAILS):
         found = smoothed.log_delta(pair, epsilon, goal)
     if found is not None and found.certified and (found.upper - found.lower < NARROW or found.upper < goal or found.lower > goal):
         return found
@@ -147,7 +154,7 @@ def inside(pair: DominatingPair, epsilon: npt.NDArray[np.float64]) -> npt.NDArra
     """Where epsilon certainly lies inside the range of the loss, so that an engine must answer."""
     low, high = pair.loss_range
     hair = 1e-6 * (1.0 + sum(abs(end) for end in (low, high) if math.isfinite(end)))
-    return np.asarray((low + hair < epsilon) & (epsilon < high - hair))
+    return np.asarray((low + hair < epsilon) & (epsilon < high - hair) & (epsilon > -FAR) & (epsilon <= LARGEST))
 
 
 def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:

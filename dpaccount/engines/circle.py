@@ -173,6 +173,8 @@ class _Circle:
         _, bend = self._slope(tau)
         spread = math.sqrt(self._moments(tau)[1])
         centre = float(self._kernel(np.zeros(1))[2][0])
+        if not (centre > 0.0 and math.isfinite(centre)):
+            raise CannotVouch("the tilt leaves the doubles")
         rough = exponent + math.log(centre) - 0.5 * math.log(max(2 * math.pi * bend, 1.0))
         goal = (-4.0 if self.middle else rough) - AIM
         count, alias = self._period(exponent, goal, spread)

@@ -70,7 +70,8 @@ class Jump(NamedTuple):
             return none, none
         if self.log_more == self.log_more:  # P(E) - Q(E) - (e^eps - 1) Q(E)
             with np.errstate(divide="ignore"):
-                taken = np.minimum(np.log(np.expm1(np.maximum(epsilon, 0.0))) + self.log_q, self.log_more)
+                above = np.maximum(epsilon, 0.0)
+                taken = np.minimum(above + log1m_exp(-above) + self.log_q, self.log_more)  # log(e^eps - 1) without overflow
                 size = np.logaddexp(self.log_more + np.log(self.more_error), taken + np.log(self.error + 4e-16))
                 return np.asarray(self.log_more + log1m_exp(taken - self.log_more)), np.asarray(size)
         gap = np.minimum(epsilon + self.log_q - self.log_p, 0.0)
@@ -171,7 +172,7 @@ def _apart(pair: DominatingPair, found: Jump) -> Jump:
         curve, above = closed.log_delta(step, found.cut), float(step.tails(np.array(found.cut)).q_above)
         if above == -np.inf and curve.upper == -np.inf:
             continue
-        more = float(np.logaddexp(curve.upper, np.log(np.expm1(found.cut)) + above))
+        more = float(np.logaddexp(curve.upper, found.cut + float(log1m_exp(-found.cut)) + above))
         wide = np.expm1(min(curve.upper - curve.lower, 1.0)) if curve.lower > -np.inf else 1.0
         error = max(error, float(wide) + 1e-15 * (4.0 + abs(more)))
         rates.append(np.log(count) + log_rate(more - float(log1m_exp(above))))

@@ -75,6 +75,8 @@ class Law:
         top = float(turn.max())
         grown = self.weight * np.exp(turn - top)
         total = float(grown.sum())
+        if not total > 0.0:
+            raise CannotVouch("the tilt leaves no mass")
         value = top + math.log(total)
         return value, float(grown @ relative) / total + 2 * ULP * (abs(top) + abs(value))
 

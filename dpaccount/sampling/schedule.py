@@ -66,7 +66,8 @@ class NoiseSchedule(DominatingPair):
             OWNER, "sampling_probability", self.sampling_probability, low=1e-100, high=1.0, open_high=True,
             hint="Unsampled steps compose as Gaussian(s) + Gaussian(t) + ...",
         )
-        counts = np.ones(given.size) if len(self.counts) == 0 else _check.reals(OWNER, "counts", self.counts, low=1, high=_check.MAX_COUNT)
+        every = isinstance(self.counts, tuple) and not self.counts
+        counts = np.ones(given.size) if every else _check.reals(OWNER, "counts", self.counts, low=1, high=_check.MAX_COUNT)
         if counts.shape != given.shape or np.any(counts != np.floor(counts)):
             _check.refuse(OWNER, "counts", "a whole number for every noise multiplier", self.counts)
         values, place = np.unique(given, return_inverse=True)
