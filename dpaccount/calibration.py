@@ -347,7 +347,7 @@ class _Search:
                 raise NumericalFailure(
                     f"`calibrate` cannot confirm {self.target.text} at {value:g}: asked there anew, it is {float(achieved):.12g}."
                 )
-            value = value + towards if self.integer else value * (1 + towards * 4.0**k * 3e-12)
+            value = value + towards if self.integer else value * (1 + towards * 4.0**k * _first_move(achieved))
             achieved = self.target.achieved(self.profile(value))
         return Calibration(
             int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes
@@ -394,3 +394,10 @@ class _Search:
         if self.refusal is not None and not any((v > best) == (self.refused > best) for v in towards):
             text += f" The family refuses values beyond it: {self.refusal}"
         return text
+
+
+def _first_move(achieved: Bounds) -> float:
+    """How far, relatively, a value moves at first if the answer there misses its target: by what its bracket leaves open."""
+    size = abs(float(achieved.estimate))
+    width = float(achieved.upper - achieved.lower) / size if size > 0.0 else 0.0
+    return max(3e-12, min(0.6 * width, 1e-4)) if width == width else 3e-12

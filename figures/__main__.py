@@ -1,4 +1,4 @@
-"""Render every figure as PNG and SVG: ``python -m figures [--quick] [--out DIR]``."""
+"""Render figures as PNG and SVG, all or those named: ``python -m figures [NAME ...] [--quick] [--out DIR]``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ def scripts() -> list[ModuleType]:
     return [importlib.import_module(f"figures.{name}") for name in names]
 
 
-def render(out: Path, quick: bool) -> None:
-    """Write ``<script>.png`` and ``<script>.svg`` for every script."""
+def render(out: Path, quick: bool, names: list[str]) -> None:
+    """Write ``<script>.png`` and ``<script>.svg`` for the scripts named, or for every one."""
+    known = {script.__name__.removeprefix("figures."): script for script in scripts()}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"no figure is called {unknown[0]!r}; there are {', '.join(known)}")
     out.mkdir(parents=True, exist_ok=True)
-    for script in scripts():
-        start = time.perf_counter()
-        name = script.__name__.removeprefix("figures.")
+    for name in names or known:
+        start, script = time.perf_counter(), known[name]
         with mpl.rc_context(STYLE):
             save(script.draw(script.data(quick=quick)), out, name)
         print(f"{name}: {time.perf_counter() - start:.1f} s")
@@ -34,12 +37,13 @@ def render(out: Path, quick: bool) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m figures", description="Render every figure as PNG and SVG.")
+    parser = argparse.ArgumentParser(prog="python -m figures", description="Render figures as PNG and SVG.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="figures by the name of their script (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer points, for continuous integration")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out", help="folder to write to")
     options = parser.parse_args()
     mpl.use("agg")
-    render(options.out, options.quick)
+    render(options.out, options.quick, options.names)
 
 
 if __name__ == "__main__":
