@@ -34,7 +34,8 @@ class LogDelta(NamedTuple):
 
     `certified` is true only if every error is bounded. `condition` is the size of the
     largest quantity that cancels, relative to the answer. `log_tail` estimates log Q[L > eps], minus
-    the slope of delta in e^eps, for root finding. `loose` marks a bracket that was not refined as far as it could be.
+    the slope of delta in e^eps, for root finding. `loose` marks a bracket that was not refined as far as it could be,
+    `one_sided` one whose lower end is the trivial one, since no more is known.
     """
 
     lower: float
@@ -45,6 +46,7 @@ class LogDelta(NamedTuple):
     condition: float = 1.0
     log_tail: float = math.nan
     loose: bool = False
+    one_sided: bool = False
 
 
 @dataclass(frozen=True, eq=False)
