@@ -9,7 +9,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from dpaccount import (
-    BestOf, CurvePair, Gaussian, PoissonSampled, PrivacyProfile, PureDP, UnsupportedAdjacency, calibrate,
+    BestOf,
+    Bounds,
+    CurvePair,
+    Gaussian,
+    PoissonSampled,
+    PrivacyProfile,
+    PureDP,
+    UnsupportedAdjacency,
+    calibrate,
 )  # fmt: skip
 from dpaccount.iteration import PNSGD, NoisyGD, best_of, pointwise_minimum
 from dpaccount.pair import compose
@@ -131,3 +139,21 @@ def test_the_text_is_short_and_tells_curves_apart():
     assert repr(BOUND).endswith("symmetric=True, relation='replace-one', upper_bound=True)")
     assert len(repr(best_of(RUN).pair())) < 400
     assert compose([(EXACT, 1), (BOUND, 1)]).terms == ((EXACT, 1), (BOUND, 1))
+
+
+def test_the_text_of_a_bracket_holds_its_ends_and_its_estimate():
+    cases = [(1.8282366665, 1.8282366665, 1.8282366665), (1.91, 1.93, 1.96), (0.8841594, 0.8841595, 0.9), 3 * (-0.0064689,)]
+    values, widths = (2 / 3, 1e-200, 7.00000000049, -123456.7891), (0.0, 1e-11, 1e-7, 1e-3, 0.09)
+    cases += [(x * (1 - w), x * (1 - w / 3), x) for x in values for w in widths]
+    cases = [tuple(sorted(case)) for case in cases]
+    for lower, estimate, upper in cases:
+        shown, ends = repr(Bounds(lower, estimate, upper, True, "x")).removeprefix("Bounds(").split("]")[0].split(" in [")
+        low, high = map(float, ends.split(", "))
+        assert low <= lower
+        assert upper <= high
+        assert low <= float(shown) <= high
+        assert high - low <= upper - lower + 2.1e-8 * abs(upper)
+    assert repr(Bounds(0.0, 5.5262625, 5.5262625, True, "x")) == "Bounds(at most 5.52627 in [0, 5.52627], certified, x)"
+    assert repr(Bounds(0.2, 0.3, 0.9, True, "x", safe="lower")) == "Bounds(at least 0.2 in [0.2, 0.9], certified, x)"
+    assert repr(Bounds(-np.inf, -0.00646892, -0.00646892, True, "x")) == "Bounds(at most -0.00646892 in [-inf, -0.00646892], certified, x)"
+    assert "<td>0.666666666</td><td>0.666666667</td>" in Bounds(2 / 3, 2 / 3, 2 / 3)._repr_html_()

@@ -57,7 +57,7 @@ class PrivacyProfile:
     >>> from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
     >>> profile = PrivacyProfile(1000 * PoissonSampled(Gaussian(1.0), 0.01))
     >>> profile.epsilon(delta=1e-5)
-    Bounds(1.828236... in [1.82823667, 1.82823667], certified, line)
+    Bounds(1.828236... in [1.82823666, 1.82823667], certified, line)
     >>> profile.delta(epsilon=[0.5, 1.0, 2.0]).estimate.shape
     (3,)
     """
