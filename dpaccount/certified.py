@@ -18,7 +18,8 @@ MOST_DIGITS = 400
 class Enclosure(NamedTuple):
     """Two decimals with the exact number between them.
 
-    `proved` is False if a pair of the guarantee is not proved to dominate its mechanism: the number is then the pair's.
+    `proved` is False if a pair of the guarantee is not proved to dominate its mechanism: the number is then the pair's, as it is
+    of a step that is an upper bound only (`CurvePair.upper_bound`).
     """
 
     lower: Decimal

@@ -35,7 +35,8 @@ class Facts(NamedTuple):
     log_p_only = log P{q = 0} and log_q_only = log Q{p = 0} are the masses at loss +inf and -inf;
     (min_loss, max_loss) holds all other losses; `lattice` = (offset, step) if every loss is
     offset + k step; `smooth` if the loss has a density and no atoms; `proved` if the pair is
-    known to dominate its mechanism.
+    known to dominate its mechanism; `upper_bound` if no mechanism need reach it: its curve is a bound from above on one
+    that is not known, so that nothing is known from below, of a composition that contains it neither.
     """
 
     log_p_only: float = -np.inf
@@ -45,6 +46,7 @@ class Facts(NamedTuple):
     lattice: tuple[float, float] | None = None
     smooth: bool = False
     proved: bool = True
+    upper_bound: bool = False
 
 
 class Tails(NamedTuple):
@@ -145,6 +147,11 @@ class DominatingPair(Guarantee):
     def proved(self) -> bool:
         """Whether every step's pair is proved to dominate its mechanism."""
         return all(step.facts.proved for step, _ in self.terms)
+
+    @cached_property
+    def upper_bound(self) -> bool:
+        """Whether some step's pair is no more than an upper bound."""
+        return any(step.facts.upper_bound for step in self.kinds)
 
     @cached_property
     def loss_range(self) -> tuple[float, float]:
@@ -344,7 +351,7 @@ class Reversed(Step):
         inner = self.step.facts
         lattice = None if inner.lattice is None else (-inner.lattice[0], inner.lattice[1])
         return Facts(
-            inner.log_q_only, inner.log_p_only, -inner.max_loss, -inner.min_loss, lattice, inner.smooth, inner.proved
+            inner.log_q_only, inner.log_p_only, -inner.max_loss, -inner.min_loss, lattice, inner.smooth, inner.proved, inner.upper_bound
         )
 
     def tails(self, loss: Any) -> Tails:

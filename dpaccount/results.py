@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import Enum
 from html import escape
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+MANY, FEW = 9, 6  # digits of the ends of a bracket, and of a bound that stands alone
 WIDE = 0.01  # relative width above which a bracket is called wide
 
 
@@ -34,7 +36,8 @@ class LogDelta(NamedTuple):
 
     `certified` is true only if every error is bounded. `condition` is the size of the
     largest quantity that cancels, relative to the answer. `log_tail` estimates log Q[L > eps], minus
-    the slope of delta in e^eps, for root finding. `loose` marks a bracket that was not refined as far as it could be.
+    the slope of delta in e^eps, for root finding. `loose` marks a bracket that was not refined as far as it could be,
+    `one_sided` one whose lower end is the trivial one, since no more is known.
     """
 
     lower: float
@@ -45,6 +48,7 @@ class LogDelta(NamedTuple):
     condition: float = 1.0
     log_tail: float = math.nan
     loose: bool = False
+    one_sided: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +153,7 @@ class Bounds:
             text = f"Bounds([{body}], {kind}, {method}"
         else:
             digits = certain_digits(self.lower, self.estimate, self.upper, self.safe)
-            text = f"Bounds({digits} in [{self.lower:.9g}, {self.upper:.9g}], {kind}, {method}"
+            text = f"Bounds({digits} in {bracket(self.lower, self.upper, FEW if digits.startswith('at ') else MANY)}, {kind}, {method}"
         return text + (")" if self.status is Status.OK else f"; {self.status.value})")
 
     def _repr_html_(self) -> str:
@@ -170,28 +174,45 @@ def is_wide(lower: float, upper: float, least: float = 0.0) -> bool:
     return upper != lower and not upper - lower <= max(WIDE * abs(upper), least)
 
 
-def told_apart(values: tuple[float, ...]) -> list[str]:
-    """Nine digits, or as many more (up to all 17) as different values need to look different."""
+def told_apart(values: tuple[float, float, float]) -> list[str]:
+    """Lower end, estimate and upper end to nine digits, or as many more as they need to look different; ends rounded outward."""
     different = len(set(values))
-    for digits in range(9, 17):
-        texts = [f"{v:.{digits}g}" for v in values]
-        if len(set(texts)) == different:
-            return texts
+    low, mid, up = values
+    for digits in range(MANY, 17):
+        if len({f"{v:.{digits}g}" for v in values}) == different:
+            return [rounded(low, digits, ROUND_FLOOR), f"{mid:.{digits}g}", rounded(up, digits, ROUND_CEILING)]
     return [f"{v:.17g}" for v in values]
 
 
+def bracket(lower: float, upper: float, digits: int) -> str:
+    """[lower, upper], rounded outward."""
+    return f"[{rounded(lower, digits, ROUND_FLOOR)}, {rounded(upper, digits, ROUND_CEILING)}]"
+
+
+def rounded(value: float, digits: int, rounding: str) -> str:
+    """A number to some significant digits, rounded as `decimal` calls it."""
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:g}"
+    exact = Decimal(repr(float(value)))  # the shortest decimal, which a reader would type: 1e-05 stays 1e-05
+    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
+
+
 def certain_digits(lower: float, estimate: float, upper: float, safe: str = "upper") -> str:
-    """The estimate with the digits that both ends of the bracket share, at most 12."""
+    """The estimate with the digits that both ends of the bracket share, at most 12, or as many more as keep it inside."""
     lower, estimate, upper = float(lower), float(estimate), float(upper)
-    if not (math.isfinite(lower) and math.isfinite(upper)):
+    finite = math.isfinite(lower) and math.isfinite(upper)
+    if not (finite or math.isfinite(upper if safe == "upper" else lower)):
         return f"{estimate:.4g}"
     scale = max(abs(lower), abs(upper))
     if scale == 0.0:
         return "0"
-    gap = (upper - lower) / scale
+    gap = (upper - lower) / scale if finite else math.inf
     if gap > 0.1:
-        return f"at most {upper:.6g}" if safe == "upper" else f"at least {lower:.6g}"
+        return f"at most {rounded(upper, FEW, ROUND_CEILING)}" if safe == "upper" else f"at least {rounded(lower, FEW, ROUND_FLOOR)}"
     digits = 12 if gap <= 1e-12 else max(1, min(12, int(-math.log10(gap))))
+    while digits < MANY and not lower <= float(f"{estimate:.{digits}g}") <= upper:
+        digits += 1
     return f"{estimate:.{digits}g}"
 
 

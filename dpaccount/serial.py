@@ -14,7 +14,7 @@ exponential-mechanism  epsilon
 pure-dp                epsilon
 approximate-dp         epsilon, delta
 finite-pair            p, q (lists)
-curve-pair             epsilon, delta (lists), symmetric
+curve-pair             epsilon, delta (lists), symmetric, relation (optional), upper_bound (optional)
 poisson-sampled        step (NODE), sampling_probability
 fixed-size-sampled     step (NODE), sample_size, dataset_size
 reversed               step (NODE)
@@ -175,6 +175,12 @@ def _flag(value: Any, path: str, depth: int) -> bool:
     return value
 
 
+def _word(value: Any, path: str, depth: int) -> str:
+    if not isinstance(value, str):
+        _refuse(path, "a word", value, kind=TypeError)
+    return value
+
+
 def _numbers(value: Any, path: str, depth: int) -> tuple[float, ...]:
     return tuple(_number(v, f"{path}[{i}]", depth) for i, v in enumerate(_list(value, path)))
 
@@ -209,9 +215,10 @@ def _guarantee(node: Any, path: str, depth: int) -> Guarantee:
         _refuse(path, f"nested at most {MAX_DEPTH} deep", "a deeper one")
     kind = _kind(node, path)
     if kind in _STEPS:
-        made, fields = _STEPS[kind]
-        _fields(node, path, ("kind", *fields))
-        return made(**{name: read(node[name], f"{path}.{name}", depth + 1) for name, read in fields.items()})
+        made, fields, optional = _STEPS[kind]
+        _fields(node, path, ("kind", *fields), tuple(optional))
+        given = {name: read for name, read in {**fields, **optional}.items() if name in node}
+        return made(**{name: read(node[name], f"{path}.{name}", depth + 1) for name, read in given.items()})
     if kind == "composition":
         _fields(node, path, ("kind", "parts"))
         return compose(_counted(node["parts"], f"{path}.parts", "step", depth))
@@ -280,6 +287,7 @@ class _Form(NamedTuple):
 
     made: Callable[..., DominatingPair]
     fields: dict[str, Read]
+    optional: dict[str, Read] = {}  # noqa: RUF012  written where they differ from the default
 
 
 _NOISE: dict[str, Read] = {"noise_multiplier": _number}
@@ -293,7 +301,9 @@ _STEPS: dict[str, _Form] = {
     "pure-dp": _Form(PureDP, {"epsilon": _number}),
     "approximate-dp": _Form(ApproximateDP, {"epsilon": _number, "delta": _number}),
     "finite-pair": _Form(_finite_pair, {"p": _numbers, "q": _numbers}),
-    "curve-pair": _Form(CurvePair, {"epsilon": _numbers, "delta": _numbers, "symmetric": _flag}),
+    "curve-pair": _Form(
+        CurvePair, {"epsilon": _numbers, "delta": _numbers, "symmetric": _flag}, {"relation": _word, "upper_bound": _flag}
+    ),
     "poisson-sampled": _Form(PoissonSampled, {"step": _step, "sampling_probability": _number}),
     "fixed-size-sampled": _Form(FixedSizeSampled, {"step": _step, "sample_size": _whole, "dataset_size": _whole}),
     "reversed": _Form(_reversed, {"step": _step}),
@@ -327,7 +337,10 @@ def _encode(guarantee: Any) -> dict[str, Any]:
             f"{type(guarantee).__name__} has no kind there: a mechanism of your own is stored by storing what it was built from "
             "(see the page \"extending\" of the documentation).", TypeError,
         )
-    return {"kind": kind, **{name: _plain(getattr(guarantee, name)) for name in _STEPS[kind].fields}}
+    form = _STEPS[kind]
+    given = {name: getattr(guarantee, name) for name in form.optional}
+    extra = {name: value for name, value in given.items() if value is not None and value is not False}
+    return {"kind": kind, **{name: _plain(getattr(guarantee, name)) for name in form.fields}, **extra}
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Any, NamedTuple
 
 from dpaccount import _check
@@ -21,7 +21,7 @@ from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair, Guarantee, Reversed, Step
 from dpaccount.renyi import ZCDP, OrderTable, RenyiBound
-from dpaccount.results import Bounds, Status
+from dpaccount.results import Bounds, Status, rounded
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.sampling.schedule import NoiseSchedule
@@ -316,17 +316,9 @@ def shown(value: float, digits: int = 12) -> str:
 
 def shown_up(value: float, digits: int = DIGITS) -> str:
     """A number rounded up to some significant digits: never below the value."""
-    return _rounded(value, digits, ROUND_CEILING)
+    return rounded(value, digits, ROUND_CEILING)
 
 
 def shown_down(value: float, digits: int = DIGITS) -> str:
     """A number rounded down to some significant digits: never above the value."""
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value) or value == 0.0:
-        return f"{value:g}"
-    exact = Decimal(repr(float(value)))  # the shortest decimal, which a reader would type: 1e-05 stays 1e-05
-    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
+    return rounded(value, digits, ROUND_FLOOR)

@@ -58,7 +58,26 @@ def test_noise_is_found_for_a_target():
     noise = said["run"]["noise_scale"]
     assert said["answers"][0]["upper"] <= 0.5
     assert float(replace(RUN, noise_scale=noise).epsilon(1e-6)) <= 0.5
-    assert any("least found" in note for note in said["notes"])
+    assert said["target"] == "epsilon <= 0.5 at delta = 1e-06"
+    assert said["adjacency"] == "add-or-remove"
+    assert_allclose(float(replace(RUN, noise_scale=noise * (1 - 1e-6)).epsilon(1e-6)), 0.5, rtol=1e-5)
+    found = run(*WORDS, "--epsilon", "0.5", "--delta", "1e-6")
+    label, first = found.stdout.splitlines()[0].split("  ", maxsplit=1)
+    assert (label, float(first)) == ("noise scale", noise)
+    assert fields(found.stdout)["target"] == "the least that meets epsilon <= 0.5 at delta = 1e-06"
+    assert fields(found.stdout)["achieved"].startswith("epsilon ")
+    assert "least" not in found.stderr
+
+
+def test_what_the_figure_rests_on_is_in_the_body():
+    said = fields(run(*WORDS, *NOISE, "--delta", "1e-6").stdout)
+    assert said["assumes"] == (
+        "the last iterate is all that anyone ever sees; every record's loss is convex, Lipschitz and smooth as stated, "
+        "and no gradient is clipped"
+    )
+    assert said["bracket"] == f"at most {said['epsilon'].split()[0]} (upper bound; no lower bound), certified, every error is bounded"
+    every = fields(run(*WORDS, *NOISE, "--delta", "1e-6", "--method", "composition").stdout)
+    assert "last iterate" not in every["assumes"]
 
 
 def test_the_limit_and_json():
@@ -78,6 +97,21 @@ def test_plots(tmp_path, against):
     text = path.read_text(encoding="utf-8")
     assert "shifted" in text or "<path" in text
     assert path.stat().st_size > 5000
+
+
+def test_a_plot_against_steps_is_about_the_batch(tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
+    words = [*WORDS, *NOISE, "--batches", "10", "--batch", "3", "--delta", "1e-6", "--against", "steps"]
+    found = run(*words, "--plot", str(tmp_path / "a.png"))
+    assert found.exit_code == 0, found.output
+    (axes,) = figures[0].axes
+    assert "batch 3" in axes.get_title(loc="left")
+    line = next(line for line in axes.lines if line.get_label() == "shifted")
+    for t, value in list(zip(*line.get_data(), strict=True))[::7]:
+        assert_allclose(value, float(replace(RUN, batches=10, steps=int(t)).epsilon(1e-6, 3, method="shifted")), rtol=1e-9)
+    worst = replace(RUN, batches=10, steps=int(t))
+    assert float(worst.epsilon(1e-6, method="shifted")) > value
 
 
 @pytest.mark.parametrize(("words", "told"), [

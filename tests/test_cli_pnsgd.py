@@ -66,8 +66,15 @@ def test_passes_and_methods_reach_the_library(shell):
 
 
 def test_without_noise_the_least_is_found(shell):
-    out = json.loads(shell(*BASE, "--epsilon", 1, "--delta", 1e-6, "--index", 20, "--json", warning="is the least found"))
+    out = json.loads(shell(*BASE, "--epsilon", 1, "--delta", 1e-6, "--index", 20, "--json", warning=HIDDEN))
     noise = out["run"]["noise_scale"]
+    assert out["adjacency"] == "replace-one"
+    said = shell(*BASE, "--epsilon", 1, "--delta", 1e-6, "--index", 20, warning=HIDDEN)
+    first = said.splitlines()[0].split("  ", maxsplit=1)
+    assert (first[0], float(first[1])) == ("noise scale", noise)
+    assert fields(said)["target"] == f"the least that meets {out['target']}"
+    assert fields(said)["achieved"].startswith("epsilon ")
+    assert "no gradient is clipped" in fields(said)["assumes"]
     assert PNSGD(40, 1, 1, 0, 0.5, 1, "gaussian", noise).epsilon(delta=1e-6, index=20).upper <= 1.0
     assert PNSGD(40, 1, 1, 0, 0.5, 1, "gaussian", 0.999 * noise).epsilon(delta=1e-6, index=20).upper > 1.0
 

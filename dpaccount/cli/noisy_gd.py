@@ -14,7 +14,7 @@ from dpaccount.adjacency import Adjacency, parse
 from dpaccount.calibration import calibrate
 from dpaccount.cli.curve import EPSILONS, _check_plot
 from dpaccount.cli.options import AS_JSON, Number, Numbers, Whole
-from dpaccount.cli.show import bounds_record, print_answers, print_json, warn
+from dpaccount.cli.show import NOISE_DIGITS, assumes, bounds_record, print_answers, print_json, print_noise, warn
 from dpaccount.iteration.noisy_gd import CONTRACTION, MIXED, SHIFTED, NoisyGD
 from dpaccount.results import Bounds
 from dpaccount.statement import RELATIONS, shown_up
@@ -71,19 +71,24 @@ def noisy_gd_command(
         if against == "steps" and (delta is None or len(delta) != 1):
             raise click.UsageError("--against steps draws epsilon at one --delta.")
     if fields["noise_scale"] is None:
-        run, notes = _calibrated(fields, epsilon, delta, batch, method)
+        run, target = _calibrated(fields, epsilon, delta, batch, method)
         epsilon = None
     else:
-        run, notes = NoisyGD(**fields), []
+        run, target = NoisyGD(**fields), None
     if (epsilon is None) == (delta is None):
         raise click.UsageError("Give --epsilon or --delta: the other one is found. Both are for a run without --noise-scale.")
     asked, given, points = ("delta", "epsilon", epsilon) if delta is None else ("epsilon", "delta", delta)
     assert points is not None
     answers: list[Bounds] = [getattr(run, asked)(x, batch, method=method) for x in points]
-    notes = list(dict.fromkeys(notes + [note for found in answers for note in found.notes]))
+    notes = list(dict.fromkeys(note for found in answers for note in found.notes))
     if as_json:
         rows = [{given: x, asked: float(b), **bounds_record(b)} for x, b in zip(points, answers, strict=True)]
-        print_json("noisy-gd", run={**asdict(run), "batch": batch}, theorem=run.theorem(method), answers=rows, notes=notes)
+        print_json(
+            "noisy-gd", run={**asdict(run), "batch": batch}, adjacency=str(run.adjacency), target=target, theorem=run.theorem(method),
+            answers=rows, notes=notes,
+        )
+    elif target is not None:
+        print_noise(run.noise_scale, target, asked, answers[0], _facts(run, batch, answers, points, asked))
     else:
         print_answers(given, points, asked, answers, _facts(run, batch, answers, points, asked))
     if plot is not None:
@@ -94,8 +99,8 @@ def noisy_gd_command(
 
 def _calibrated(
     fields: dict[str, Any], epsilon: tuple[float, ...] | None, delta: tuple[float, ...] | None, batch: int | None, method: str
-) -> tuple[NoisyGD, list[str]]:
-    """The run with the least noise for one target."""
+) -> tuple[NoisyGD, str]:
+    """The run with the least noise for one target, and the target in words."""
     if epsilon is None or delta is None or len(epsilon) != 1 or len(delta) != 1:
         raise click.UsageError("Give --noise-scale, or one --epsilon with one --delta to find it.")
 
@@ -103,8 +108,7 @@ def _calibrated(
         return _Seen(NoisyGD(**{**fields, "noise_scale": noise}), batch, method)
 
     found = calibrate(family, epsilon=epsilon[0], delta=delta[0])
-    run = NoisyGD(**{**fields, "noise_scale": found.value})
-    return run, [f"noise_scale {shown_up(found.value, 12)} is the least found for {found.target}"]
+    return NoisyGD(**{**fields, "noise_scale": float(shown_up(found.value, NOISE_DIGITS))}), found.target
 
 
 class _Seen:
@@ -137,6 +141,7 @@ def _facts(run: NoisyGD, batch: int | None, answers: list[Bounds], points: tuple
         ("steps", f"{run.steps:g}, {order}" if run.steps == math.inf else f"{run.steps}, {order}"),
         ("step", f"{step}; {inside}"),
         ("adjacency", f"{relation}: {RELATIONS[relation]}; the number of records stays"),
+        assumes(answers, run.strong_convexity >= 0.0),
         ("theorem", "; ".join(dict.fromkeys(_theorem(run, name) for b in answers for name in b.methods))),
         ("every iterate released", f"{asked} = {shown_up(float(everywhere.upper))} at the first point"),
     ]
@@ -153,8 +158,9 @@ def _draw(run: NoisyGD, batch: int | None, against: str, delta: float | None, pa
     figure = Figure(layout="constrained", figsize=(7.2, 5.2))
     axes = figure.subplots()
     if against == "steps":
-        run, batch = replace(run, steps=max(run.steps, 2)), None
-    shown = [name for name in run.methods[:-1] if name != MIXED or run.uses(batch).idle]
+        run = replace(run, steps=max(run.steps, 2))
+    idle = run.uses(batch).idle or (batch is not None and against == "steps")  # another number of steps ends elsewhere in a pass
+    shown = [name for name in run.methods[:-1] if name != MIXED or idle]
     end = float(run.epsilon(1e-12, batch).upper)
     grid = np.linspace(0.0, end if 0.0 < end < math.inf else EPSILONS[-1], 121)
     last = 10**5 if run.steps == math.inf else int(run.steps)
@@ -164,14 +170,15 @@ def _draw(run: NoisyGD, batch: int | None, against: str, delta: float | None, pa
             logs = np.asarray(run.log_delta(grid, batch, method=name).upper)
             axes.plot(grid, np.exp(np.maximum(logs, -690.0)), color=color, linestyle=line, label=name)
         elif name in shown:
-            values = [float(replace(run, steps=int(t)).epsilon(delta, method=name)) for t in times]
+            values = [float(replace(run, steps=int(t)).epsilon(delta, batch, method=name)) for t in times]
             axes.plot(times, values, color=color, linestyle=line, label=name)
     if against == "epsilon":
         axes.set(yscale="log", ylim=(1e-12, 2.0), xlabel="epsilon", ylabel="delta (upper bound)")
     else:
-        limit = float(run.limit().epsilon(delta).upper)
+        limit = float(run.limit().epsilon(delta, batch).upper)
         if limit < math.inf:
-            axes.axhline(limit, color="black", linewidth=1.0, label="shifted, infinitely many steps")
+            many = "steps" if batch is None else "whole passes"
+            axes.axhline(limit, color="black", linewidth=1.0, label=f"shifted, infinitely many {many}")
         axes.set(xscale="log", yscale="log", xlabel="steps", ylabel=f"epsilon at delta = {delta:g} (upper bound)")
     axes.set_title(f"noisy gradient descent, {'the worst records' if batch is None else f'records of batch {batch}'}", loc="left")
     figure.legend(loc="outside lower center", ncols=2)

@@ -9,10 +9,11 @@ from typing import Any
 import click
 import numpy as np
 
+from dpaccount.adjacency import Adjacency
 from dpaccount.calibration import calibrate
 from dpaccount.cli.curve import _check_plot
 from dpaccount.cli.options import AS_JSON, CONVERSION, Number, Numbers, Whole
-from dpaccount.cli.show import bounds_record, print_answers, print_json, warn
+from dpaccount.cli.show import NOISE_DIGITS, assumes, bounds_record, print_answers, print_json, print_noise, warn
 from dpaccount.iteration.face import METHODS, LastIterate
 from dpaccount.iteration.kernels import NOISES
 from dpaccount.iteration.pnsgd import PNSGD, STEPS
@@ -73,9 +74,9 @@ def pnsgd_command(
     if passes > 1 and order != "fixed":
         raise click.UsageError(f"--passes goes with a fixed order: nothing is proved for several passes under --order {order}.")
     chosen = {"method": method, "conversion": conversion}
-    levels, notes = epsilon, list[str]()
+    levels, target = epsilon, None
     if fields["noise_scale"] is None:
-        fields["noise_scale"], notes = _calibrated(fields, order, passes, index, chosen, epsilon, delta)
+        fields["noise_scale"], target = _calibrated(fields, order, passes, index, chosen, epsilon, delta)
         epsilon = None
     if (epsilon is None) == (delta is None):
         raise click.UsageError("Give --epsilon or --delta: the other one is found. Both are for a run without --noise-scale.")
@@ -83,14 +84,16 @@ def pnsgd_command(
     asked, given, points = ("delta", "epsilon", epsilon) if delta is None else ("epsilon", "delta", delta)
     assert points is not None
     answers: list[Bounds] = [getattr(run, asked)(x, index, **chosen) for x in points]
-    notes = list(dict.fromkeys(notes + [note for found in answers for note in found.notes]))
+    notes = list(dict.fromkeys(note for found in answers for note in found.notes))
     if as_json:
         stated = {**fields, "order": order, "passes": passes, "index": index}
         rows = [
             {given: x, asked: float(b), **bounds_record(b), "theorem": run.theorem(b.method)}
             for x, b in zip(points, answers, strict=True)
         ]
-        print_json("pnsgd", run=stated, answers=rows, notes=notes)
+        print_json("pnsgd", run=stated, adjacency=str(Adjacency.REPLACE_ONE), target=target, answers=rows, notes=notes)
+    elif target is not None:
+        print_noise(fields["noise_scale"], target, asked, answers[0], _facts(fields, order, passes, index, run, answers))
     else:
         print_answers(given, points, asked, answers, _facts(fields, order, passes, index, run, answers))
     if plot is not None:
@@ -124,8 +127,8 @@ class _Record:
 def _calibrated(
     fields: dict[str, Any], order: str, passes: int, index: int | None, chosen: dict[str, str],
     epsilon: tuple[float, ...] | None, delta: tuple[float, ...] | None,
-) -> tuple[float, list[str]]:
-    """The least noise for one target."""
+) -> tuple[float, str]:
+    """The least noise for one target, and the target in words."""
     if epsilon is None or delta is None or len(epsilon) != 1 or len(delta) != 1:
         raise click.UsageError("Give --noise-scale, or one --epsilon with one --delta to find it.")
 
@@ -133,7 +136,7 @@ def _calibrated(
         return _Record(_run({**fields, "noise_scale": noise}, order, passes), index, chosen)
 
     found = calibrate(family, epsilon=epsilon[0], delta=delta[0])
-    return found.value, [f"noise_scale {shown_up(found.value, 12)} is the least found for {found.target}"]
+    return float(shown_up(found.value, NOISE_DIGITS)), found.target
 
 
 def _facts(
@@ -153,6 +156,7 @@ def _facts(
         ("step", f"step size {one.step_size:g}, {noise}, Lipschitz constant of a step {one.contraction:.6g}; {inside}"),
         ("record", f"number {index}" if index is not None else "any" if order != "fixed" else f"the worst, number {run.worst_index}"),
         ("adjacency", "replace-one: one record is exchanged for another"),
+        assumes(answers, one.strong_convexity >= 0.0),
         ("theorem", "; ".join(dict.fromkeys(run.theorem(name) for b in answers for name in b.methods))),
     ]
 

@@ -10,10 +10,12 @@ from typing import Any
 import click
 import numpy as np
 
+from dpaccount.iteration.face import HIDDEN
 from dpaccount.results import Bounds, Status
 from dpaccount.statement import bracket, certainty, method_text, shown_up, version
 
 Line = tuple[str, str]
+NOISE_DIGITS = 10  # of a noise that was found; rounded up, it is the noise that was checked
 
 
 def print_lines(lines: Iterable[Line]) -> None:
@@ -66,12 +68,37 @@ def print_answers(given: str, points: Sequence[float], asked: str, answers: Sequ
         found = answers[0]
         head = [
             (asked, f"{shown_up(float(found.upper))}  at {given} = {points[0]:g} (upper bound)"),
-            ("bracket", f"{bracket(found)}, {certainty(found)}"),
+            ("bracket", f"{ends(found)}, {certainty(found)}"),
         ]
         print_lines([*head, *facts, ("method", method_text(found.method))])
         return
-    rows = [(f"{x:g}", shown_up(float(f.upper)), bracket(f)) for x, f in zip(points, answers, strict=True)]
+    rows = [(f"{x:g}", shown_up(float(f.upper)), ends(f)) for x, f in zip(points, answers, strict=True)]
     print_found((given, asked, "bracket"), rows, answers, [facts] * len(rows))
+
+
+def print_noise(noise: float, target: str, asked: str, found: Bounds, facts: list[Line]) -> None:
+    """The noise that was found, for what, and what it achieves; then the facts."""
+    head = [
+        ("noise scale", shown_up(noise, NOISE_DIGITS)), ("target", f"the least that meets {target}"),
+        ("achieved", f"{asked} {'' if _one_sided(found) else 'in '}{ends(found)}, {certainty(found)}"),
+    ]
+    print_lines([*head, *facts, ("method", method_text(found.method))])
+
+
+def ends(found: Bounds) -> str:
+    """The bracket, or what is known where its lower end says nothing."""
+    return f"at most {shown_up(float(found.upper))} (upper bound; no lower bound)" if _one_sided(found) else bracket(found)
+
+
+def _one_sided(found: Bounds) -> bool:
+    return found.safe == "upper" and float(found.lower) == 0.0 < float(found.upper)
+
+
+def assumes(answers: Sequence[Bounds], convex: bool) -> Line:
+    """What bounds on a last iterate rest on, beyond what was stated."""
+    hidden = any(HIDDEN in found.notes for found in answers)
+    losses = f"every record's loss is {'convex, ' if convex else ''}Lipschitz and smooth as stated, and no gradient is clipped"
+    return ("assumes", f"{'the last iterate is all that anyone ever sees; ' if hidden else ''}{losses}")
 
 
 def print_found(

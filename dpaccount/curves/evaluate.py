@@ -22,6 +22,7 @@ from dpaccount.results import LogDelta, Status
 
 Array = npt.NDArray[np.float64]
 BLOCK = 24  # epsilons at which a smaller direction is looked at together
+UPPER_BOUND = "upper bound"
 EXACT = 4e-15  # rounding allowance of formulas evaluated in doubles
 
 
@@ -33,6 +34,7 @@ class PairOption:
         self.sides = tuple(dict.fromkeys(pair.under(adjacency)))
         self.curves = [invert.DirectedCurve(side, method) for side in self.sides]
         self.proved = all(side.proved for side in self.sides)
+        self.one_sided = any(side.upper_bound for side in self.sides)
         self.lead: int | None = None  # the larger direction at the last epsilon where both were asked
         self.guess: float | None = None
 
@@ -50,11 +52,11 @@ class PairOption:
         found: list[LogDelta] = []
         for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
             found.append(curve(epsilon, goal))
-            if found[-1].lower > goal:
+            if found[-1].lower > goal and not self.one_sided:
                 break  # one direction already exceeds the goal
         if lead is None and len(found) == len(self.curves):
             self.lead = max(range(len(found)), key=lambda i: found[i].estimate)
-        return self._larger(found)
+        return self._known(self._larger(found), epsilon)
 
     def fresh(self, epsilon: float) -> LogDelta:
         """The larger direction's bracket, whatever was asked before."""
@@ -63,7 +65,7 @@ class PairOption:
         found: list[LogDelta] = []
         for curve in self.curves:  # a direction that lies below the other need not be known well
             found.append(curve.fresh(epsilon, found[0].lower if found else np.nan))
-        return self._larger(found)
+        return self._known(self._larger(found), epsilon)
 
     def fresh_many(self, epsilons: Array, shelves: list[Shelf] | None = None) -> list[LogDelta]:
         """The same at many epsilons, on shared contours; the answers depend on these epsilons, and those of the shelves, alone."""
@@ -79,7 +81,10 @@ class PairOption:
                 assert first is not None
                 again = answer.upper < first.lower and not answer.certified
                 found[i] = None if again else self._larger([first, answer])
-        return [self.fresh(float(e)) if answer is None else self._larger([answer]) for e, answer in zip(epsilons, found, strict=True)]
+        return [
+            self.fresh(float(e)) if answer is None else self._known(self._larger([answer]), float(e))
+            for e, answer in zip(epsilons, found, strict=True)
+        ]
 
     def shelves(self) -> list[Shelf]:
         """A shelf for each direction, for several calls of `fresh_many`."""
@@ -104,7 +109,14 @@ class PairOption:
         """delta(inf), the probability of an infinite loss."""
         mass = max(side.log_p_only for side in self.sides)
         found = closed.widened(mass, -np.inf) if mass < 0.0 else LogDelta(0.0, 0.0, 0.0, True, "closed", 1.0, -np.inf)
-        return found._replace(certified=self.proved)
+        return self._known(found._replace(certified=self.proved), np.inf)
+
+    def _known(self, found: LogDelta, epsilon: float) -> LogDelta:
+        """Of steps that are upper bounds only, the upper end; from below what every pair obeys, 1 - e^eps or 0."""
+        if not self.one_sided:
+            return found
+        lower = min(float(np.log(-np.expm1(epsilon))), found.upper) if epsilon < 0 else -np.inf
+        return found._replace(lower=lower, estimate=found.upper, method=f"{found.method} ({UPPER_BOUND})", one_sided=True)
 
     def _larger(self, found: list[LogDelta]) -> LogDelta:
         top = max(found, key=lambda a: a.estimate)
@@ -115,6 +127,12 @@ class PairOption:
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         """The least epsilon >= 0 at log_delta, over both directions."""
+        root, status = self._epsilon(log_delta)
+        if self.one_sided and log_delta < 0.0:
+            root = invert.Root(0.0, root.upper, root.upper, self._known(root.answer, root.upper))
+        return root, status
+
+    def _epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         if log_delta >= 0.0:
             return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.ZERO
         reached = [self._limit(side, log_delta) for side in self.sides]
@@ -205,14 +223,15 @@ class RenyiOption:
         tail = found.log_tail if np.isfinite(found.log_tail) else tail
         if value in (floor, 0.0) and value > -np.inf:
             tail = 0.0  # nothing is known here: delta falls no slower than 1 - e^eps
-        return LogDelta(floor, value, upper, self.certified, f"RDP ({self.conversion})", 1.0, tail)
+        return LogDelta(floor, value, upper, self.certified, f"RDP ({self.conversion})", 1.0, tail, one_sided=True)
 
     def _beyond(self) -> LogDelta:
         """delta(inf): a finite order rules out an infinite loss, except one that the pair has."""
         orders = 1.0 + (min(self.guarantee.max_order, 1e9) - 1.0) * np.geomspace(1e-9, 1.0, 28)
         finite = bool(np.isfinite(RenyiBound(self.guarantee.sources).rdp(orders)).any())
         mass = max((side.log_p_only for side in self.sides), default=-np.inf) if finite else 0.0
-        return closed.widened(mass, -np.inf)._replace(lower=-np.inf, certified=self.certified, method=f"RDP ({self.conversion})")
+        found = closed.widened(mass, -np.inf)._replace(lower=-np.inf, certified=self.certified, one_sided=True)
+        return found._replace(method=f"RDP ({self.conversion})")
 
     def epsilon(self, log_delta: float) -> tuple[invert.Root, Status]:
         found = renyi_epsilon(
@@ -220,7 +239,7 @@ class RenyiOption:
             log_delta=log_delta,
         )
         upper = found.value * (1 + 1e-14)
-        answer = LogDelta(-np.inf, log_delta, log_delta, self.certified, f"RDP ({self.conversion})")
+        answer = LogDelta(-np.inf, log_delta, log_delta, self.certified, f"RDP ({self.conversion})", one_sided=True)
         return invert.Root(0.0, found.value, upper, answer), found.status
 
 
@@ -269,6 +288,11 @@ class CurveOption:
 
 
 Option = PairOption | RenyiOption | CurveOption
+
+
+def _pairs(option: DominatingPair | RenyiBound) -> list[DominatingPair]:
+    pair = option.pair if isinstance(option, RenyiBound) else option
+    return [] if pair is None else [pair]
 
 
 class Evaluator:
@@ -342,6 +366,11 @@ class Evaluator:
     def rdp(self, order: Any) -> Any:
         """The least D_a over options."""
         return np.min([option.rdp(order) for option in self.options], axis=0)[()]
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a pair is known from above only."""
+        return any(side.upper_bound for option in options_of(self.guarantee) for side in _pairs(option))
 
     @property
     def proved(self) -> bool:

@@ -57,7 +57,7 @@ class PrivacyProfile:
     >>> from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
     >>> profile = PrivacyProfile(1000 * PoissonSampled(Gaussian(1.0), 0.01))
     >>> profile.epsilon(delta=1e-5)
-    Bounds(1.828236... in [1.82823667, 1.82823667], certified, line)
+    Bounds(1.828236... in [1.82823666, 1.82823667], certified, line)
     >>> profile.delta(epsilon=[0.5, 1.0, 2.0]).estimate.shape
     (3,)
     """
@@ -135,7 +135,7 @@ class PrivacyProfile:
 
     def _bounds(self, lower: Any, middle: Any, upper: Any, answers: list[LogDelta]) -> Bounds:
         methods = list(dict.fromkeys(a.method for a in answers))
-        wide = any(a.upper - a.lower > 0.01 and a.upper > -np.inf and not a.method.startswith("RDP") for a in answers)
+        wide = any(a.upper - a.lower > 0.01 and a.upper > -np.inf and not a.one_sided for a in answers)
         status = Status.UNPROVED if not self._evaluator.proved else Status.WIDE if wide else Status.OK
         return Bounds(
             lower, middle, upper,
@@ -175,7 +175,7 @@ class PrivacyProfile:
         status = next((s for _, s in found if s not in (Status.OK, Status.PERFECT)), Status.OK)
         if status is Status.OK and not self._evaluator.proved:
             status = Status.UNPROVED
-        if status is Status.OK and any(is_wide(r.lower, r.upper) and not r.answer.method.startswith("RDP") for r, _ in found):
+        if status is Status.OK and any(is_wide(r.lower, r.upper) and not r.answer.one_sided for r, _ in found):
             status = Status.WIDE
         answers = [root.answer for root, _ in found]
         return Bounds(
@@ -204,10 +204,8 @@ class PrivacyProfile:
 
     def renyi(self, order: Any = None) -> Any:
         """D_a for a > 1 over both directions the larger: a `Bounds`, or the `RenyiCurve` itself."""
-        sides = [side for o in self._evaluator.options for side in o.sides]
-        endless = any(side.log_p_only > -np.inf for side in sides)
-        exact = all(o.sides for o in self._evaluator.options)
-        curve = RenyiCurve(self._evaluator.rdp, exact=exact, endless=endless, notes=self.notes)
+        endless = any(side.log_p_only > -np.inf for o in self._evaluator.options for side in o.sides)
+        curve = RenyiCurve(self._evaluator.rdp, exact=self._two_sided, endless=endless, notes=self.notes)
         return curve if order is None else curve(order)
 
     def total_variation(self) -> Bounds:
@@ -262,7 +260,14 @@ class PrivacyProfile:
     @property
     def notes(self) -> tuple[str, ...]:
         """Assumptions a reader of an answer must see."""
+        found = []
         if not self._evaluator.proved:
-            return ("the dominating pair of Poisson sampling under replace-one is the best known one, not proved to dominate",)
-        return ()
+            found.append("the dominating pair of Poisson sampling under replace-one is the best known one, not proved to dominate")
+        if self._evaluator.one_sided:
+            found.append("a part of the guarantee is known by an upper bound only: nothing is known from below")
+        return tuple(found)
+
+    @property
+    def _two_sided(self) -> bool:
+        return all(o.sides for o in self._evaluator.options) and not self._evaluator.one_sided
 

@@ -21,7 +21,7 @@ def shared_values(option: PairOption, alphas: Array) -> list[Value | None]:
     values: list[Value | None] = [None] * alphas.size
     inner = np.flatnonzero((alphas > 1e-200) & (alphas < 1.0 - 1e-12))
     engines = {auto.select(side).engine for side in option.sides} if option.method == "auto" else {option.method}
-    if inner.size < 2 or not engines <= {"line", "closed"}:
+    if inner.size < 2 or option.one_sided or not engines <= {"line", "closed"}:
         return values
     distinct, place = np.unique(alphas[inner], return_inverse=True)
     with np.errstate(all="ignore"):

@@ -20,7 +20,9 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.mechanisms.curve import CurvePair
+from dpaccount.adjacency import Adjacency
+from dpaccount.iteration.face import LastIterate
+from dpaccount.mechanisms.curve import RELATIONS, CurvePair
 from dpaccount.results import Bounds, Status
 
 Array = npt.NDArray[np.float64]
@@ -48,6 +50,7 @@ class BestCurve:
     candidates: tuple[tuple[str, Curve], ...]
     certified: bool
     convex: bool = False
+    relation: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tables", {})
@@ -106,7 +109,10 @@ class BestCurve:
         return Bounds(answer.lower, answer.estimate, answer.upper, answer.certified, answer.method, status)
 
     def pair(self, largest: float = LARGEST) -> CurvePair:
-        """A pair whose curve is this one at a thousand epsilons up to `largest`, and chords between: it composes."""
+        """A pair whose curve is this one at a thousand epsilons up to `largest`, and chords between: it composes.
+
+        It answers under the run's `relation` alone, and from above only (`CurvePair.upper_bound`).
+        """
         largest = _check.real("BestCurve.pair", "largest", largest, low=0.0, high=700.0, open_low=True)
         end = min(largest, float(self.epsilon(log_delta=-700.0)) or largest)
         table = self._table(end).epsilon
@@ -115,7 +121,8 @@ class BestCurve:
         with np.errstate(under="ignore"):
             delta = np.minimum(np.nextafter(np.exp(self._upper(level)[0]), 2.0), 1.0)
         useful = np.concatenate([[True], np.diff(delta) < 0.0])
-        return CurvePair(tuple(level[useful].tolist()), tuple(delta[useful].tolist()))
+        points = tuple(level[useful].tolist()), tuple(delta[useful].tolist())
+        return CurvePair(*points, relation=self.relation, upper_bound=True)
 
     # how it is computed
 
@@ -182,7 +189,9 @@ class BestCurve:
         return tuple(name for name, _ in self.candidates)
 
 
-def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = False, convex: bool = False) -> BestCurve:
+def pointwise_minimum(
+    candidates: Mapping[str, Curve], *, certified: bool = False, convex: bool = False, relation: str | None = None
+) -> BestCurve:
     """The least of several bounds on log delta(epsilon) of one release, made a privacy curve.
 
     Parameters
@@ -193,6 +202,8 @@ def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = Fals
         Whether all of them include their own rounding.
     convex : bool
         Whether each is a privacy curve, as products of Gaussian curves are: then one alone needs no hull.
+    relation : {"add-or-remove", "replace-one", "zero-out"}, optional
+        The adjacency that all of them are about, which `pair()` insists on; None (default) leaves it to who asks.
 
     Guarantee
     ---------
@@ -215,7 +226,10 @@ def pointwise_minimum(candidates: Mapping[str, Curve], *, certified: bool = Fals
     for name, curve in candidates.items():
         if not callable(curve):
             _check.refuse(owner, "candidates", "a mapping of names to functions of epsilon", {name: curve}, kind=TypeError)
-    return BestCurve(tuple(candidates.items()), _check.flag(owner, "certified", certified), _check.flag(owner, "convex", convex))
+    if relation is not None:
+        relation = str(_check.choice(owner, "relation", relation, RELATIONS))
+    flags = _check.flag(owner, "certified", certified), _check.flag(owner, "convex", convex)
+    return BestCurve(tuple(candidates.items()), *flags, relation)
 
 
 def hull(epsilon: Array, log_delta: Array) -> npt.NDArray[np.int64]:
@@ -262,7 +276,7 @@ def _chord(e: Array, d: Array, next_e: Array, next_d: Array, epsilon: Array) -> 
 
 
 def best_of(subject: Any, also: Mapping[str, Curve] | None = None, **where: Any) -> BestCurve:
-    """The best curve of everything that is known about one record of a run.
+    """The best curve of everything that is known about one record of a run; its `pair()` keeps to the run's relation.
 
     Parameters
     ----------
@@ -278,4 +292,6 @@ def best_of(subject: Any, also: Mapping[str, Curve] | None = None, **where: Any)
         return lambda epsilon: subject.log_delta(epsilon, method=name, **where).upper
 
     sure = all(bool(subject.log_delta(1.0, method=name, **where).certified) for name in names)
-    return pointwise_minimum({**{name: curve(name) for name in names}, **(also or {})}, certified=sure and not also)
+    relation = Adjacency.REPLACE_ONE if isinstance(subject, LastIterate) else getattr(subject, "adjacency", None)
+    bounds = {**{name: curve(name) for name in names}, **(also or {})}
+    return pointwise_minimum(bounds, certified=sure and not also, relation=relation)

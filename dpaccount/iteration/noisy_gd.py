@@ -88,7 +88,7 @@ class NoisyGD:
     >>> round(run.mu(), 6), round(run.composed_mu(), 6)
     (0.6245, 3.162278)
     >>> run.epsilon(delta=1e-5)
-    Bounds(2.55762... in [2.55762179, 2.55762179], certified, shifted)
+    Bounds(2.55762... in [2.5576217..., 2.5576218], certified, shifted)
     """
 
     num_records: int

@@ -69,7 +69,7 @@ class PNSGD(OnePass):
     >>> from dpaccount.iteration import PNSGD
     >>> p = PNSGD(num_records=40, lipschitz=1, smoothness=1, strong_convexity=0, step_size=0.5, diameter=1, noise_scale=2.0)
     >>> p.delta(epsilon=0.5, index=39, method="contraction")
-    Bounds(at most 0.0568449 in [0, 0.0568449109], certified, contraction)
+    Bounds(at most 0.056845 in [0, 0.056845], certified, contraction)
     >>> p.log_delta(epsilon=0.5, index=[1, 20], method="contraction").upper.round(6).tolist()
     [-57.348572, -30.108]
     """

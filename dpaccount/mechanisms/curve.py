@@ -14,12 +14,14 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import LOG_2, ULP
-from dpaccount.adjacency import Adjacency, parse
+from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.atomic import AtomicStep
 from dpaccount.mechanisms.finite import lattice_of
 from dpaccount.pair import DominatingPair, Facts, Reversed, Step
 
 Array = npt.NDArray[np.float64]
+RELATIONS = [relation for relation in Adjacency if relation is not Adjacency.AS_WRITTEN]
+SHOWN = 6  # points in the text of a curve
 
 
 @final
@@ -42,10 +44,17 @@ class CurvePair(AtomicStep):
     symmetric : bool
         True (default) if each point holds for both orders of every pair of neighbours, as a DP
         claim does: then E_gamma = 1 - gamma + gamma E_{1/gamma} sharpens the curve at negative epsilon.
+    relation : {"add-or-remove", "replace-one", "zero-out"}, optional
+        The only adjacency that the points hold for; asked under another it raises `UnsupportedAdjacency`. None (default)
+        takes them under whatever relation is asked.
+    upper_bound : bool
+        True if the points bound a curve that is not known, as theorems on last iterates do, and nothing is claimed from below:
+        then the lower end of every answer about a composition with this step is the trivial one. False (default)
+        answers for the mechanism whose curve this is.
 
     Guarantee
     ---------
-    An upper bound at every epsilon, exact at the points on the hull.
+    An upper bound at every epsilon, exact at the points on the hull (of the mechanism too, unless `upper_bound`).
 
     Examples
     --------
@@ -57,6 +66,8 @@ class CurvePair(AtomicStep):
     epsilon: tuple[float, ...]
     delta: tuple[float, ...]
     symmetric: bool = True
+    relation: str | None = None
+    upper_bound: bool = False
 
     def __post_init__(self) -> None:
         epsilon = _check.reals("CurvePair", "epsilon", self.epsilon, low=-700.0, high=700.0)
@@ -66,11 +77,23 @@ class CurvePair(AtomicStep):
         if delta.shape != epsilon.shape:
             _check.refuse("CurvePair", "delta", f"of the same length as epsilon, {epsilon.size}", self.delta)
         object.__setattr__(self, "symmetric", _check.flag("CurvePair", "symmetric", self.symmetric))
+        object.__setattr__(self, "upper_bound", _check.flag("CurvePair", "upper_bound", self.upper_bound))
+        if self.relation is not None:
+            relation = _check.choice("CurvePair", "relation", self.relation, RELATIONS, "None takes the points under any relation.")
+            object.__setattr__(self, "relation", str(relation))
         object.__setattr__(self, "epsilon", tuple(epsilon.tolist()))
         object.__setattr__(self, "delta", tuple(delta.tolist()))
 
+    def __repr__(self) -> str:
+        """The points, of many the first and the last; `relation` and `upper_bound` where they are given."""
+        points = ", ".join(f"{name}={_listed(getattr(self, name))}" for name in ("epsilon", "delta"))
+        rest = "" if self.relation is None else f", relation={self.relation!r}"
+        return f"CurvePair({points}, symmetric={self.symmetric}{rest}{', upper_bound=True' if self.upper_bound else ''})"
+
     @staticmethod
-    def from_function(delta: Callable[[float], float], epsilon: Any, *, symmetric: bool = True) -> CurvePair:
+    def from_function(
+        delta: Callable[[float], float], epsilon: Any, *, symmetric: bool = True, relation: str | None = None, upper_bound: bool = False
+    ) -> CurvePair:
         """The pair of a curve given as a function, tabulated at `epsilon` (a sequence)."""
         owner = "CurvePair.from_function"
         if not callable(delta):
@@ -78,7 +101,7 @@ class CurvePair(AtomicStep):
         grid = _check.reals(owner, "epsilon", epsilon)
         if grid.ndim != 1:
             _check.refuse(owner, "epsilon", "a sequence of numbers", epsilon, kind=TypeError)
-        return CurvePair(tuple(grid.tolist()), tuple(float(delta(float(e))) for e in grid), symmetric)
+        return CurvePair(tuple(grid.tolist()), tuple(float(delta(float(e))) for e in grid), symmetric, relation, upper_bound)
 
     @cached_property
     def _hull(self) -> tuple[Array, Array, tuple[float, float]]:
@@ -118,7 +141,7 @@ class CurvePair(AtomicStep):
     def facts(self) -> Facts:
         loss, _, only = self._hull
         ends = (float(loss.min()), float(loss.max())) if loss.size else (0.0, 0.0)
-        return Facts(*only, *ends, lattice=lattice_of(loss))
+        return Facts(*only, *ends, lattice=lattice_of(loss), upper_bound=self.upper_bound)
 
     def atom_rounding(self) -> tuple[Array, Array]:
         loss, log_q, _ = self._hull
@@ -133,9 +156,19 @@ class CurvePair(AtomicStep):
 
     def under(self, adjacency: str | Adjacency) -> tuple[DominatingPair, ...]:
         relation = parse("CurvePair.under", adjacency)
+        if self.relation not in (None, relation) and relation is not Adjacency.AS_WRITTEN:
+            unsupported("CurvePair", relation, f"its points hold under {self.relation!r} alone, and are wrong for other neighbours.")
         if self.symmetric or relation is Adjacency.AS_WRITTEN:
             return (self,)
         return (self, Reversed(self))
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    """A tuple; of a long one its beginning and its end."""
+    if len(values) <= SHOWN:
+        return repr(values)
+    first = ", ".join(map(repr, values[: SHOWN - 1]))
+    return f"({first}, <{len(values) - SHOWN} more>, {values[-1]!r})"
 
 
 Point = tuple[int, int, int]

@@ -87,7 +87,7 @@ class PoissonSampled(Step):
         high = float(log_sampled(inner.max_loss, q))
         if inner.log_p_only == 0.0:
             low = high = float(np.log1p(-q))
-        return Facts(inner.log_p_only + float(np.log(q)), -np.inf, low, high, self._lattice, inner.smooth, inner.proved)
+        return Facts(inner.log_p_only + float(np.log(q)), -np.inf, low, high, self._lattice, inner.smooth, inner.proved, inner.upper_bound)
 
     @property
     def _lattice(self) -> tuple[float, float] | None:
