@@ -35,7 +35,8 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     method : {"steinke", "fdp", "order"}
         ``steinke``, for any (eps, delta) algorithm: the largest eps at which
         ``P[Bin(r, q) >= v] + 2 m delta max_{1<=i<=v} P[v - i <= Bin(r, q) < v]/i < alpha``, q = e^eps/(1 + e^eps).
-        ``fdp``, for an algorithm whose trade-off function is that of a Gaussian (the theorem takes any f): the largest mu that the recursion of MMC24 rejects.
+        ``fdp``, for an algorithm whose trade-off function is that of a Gaussian (the theorem takes any f): the largest mu that
+        the recursion of MMC24 rejects.
         ``order``, for m independent copies of a Gaussian channel, of which the r most telling were guessed:
         the largest mu at which ``E BinCDF(r - v; r, g(W))``, W ~ Beta(m - r, r + 1), is below alpha.
     rules : int
