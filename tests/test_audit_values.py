@@ -15,12 +15,12 @@ from scipy.special import gammaln, ndtri
 from dpaccount import ApproximateDP, Gaussian, PrivacyProfile
 from dpaccount.auditing import audit_counts, audit_one_run, audit_samples, shuffle_lower_bound
 from dpaccount.auditing.divergences import coin_divergence, hockey_stick_at_least
-from dpaccount.auditing.events import thinned_p_value
 from dpaccount.auditing.family import gdp_mu
 from dpaccount.auditing.intervals import model_free, rate_lower, rate_upper, rates
 from dpaccount.auditing.one_run import fdp_excess, one_run_p_value
 from dpaccount.auditing.ranked import ranked_p_value
 from dpaccount.auditing.region import Posterior, mass
+from dpaccount.auditing.thinning import thinned_p_value
 
 REFERENCES = json.loads((Path(__file__).parent / "references" / "auditing.json").read_text(encoding="utf-8"))
 CLOSE = {"rel": 0.0, "abs": 1e-7}

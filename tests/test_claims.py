@@ -68,7 +68,7 @@ def test_one_shuffled_epoch_already_refutes_it():
 LESS = {"noise_multiplier": 1.1, "dataset_size": 59904, "batch_size": 256, "sampler": "shuffled", "delta": 1e-5}
 
 
-@pytest.mark.parametrize("part", [{"steps": 1}, {"epochs": 0.01}, {"steps": 233}, {"epochs": 0.99}])
+@pytest.mark.parametrize("part", [{"steps": 1}, {"epochs": 0.3}, {"steps": 233}, {"epochs": 0.99}])
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace-one", "add-or-remove"])
 def test_less_than_one_shuffled_epoch_is_not_refuted_by_a_whole_one(part, adjacency):
     verdict = check_claim({**LESS, **part, "adjacency": adjacency, "epsilon": 2.0})
@@ -216,7 +216,7 @@ def test_error_4_delta():
 def test_error_5_epsilon_of_a_part():
     assert finding(5)[1].status == "checked"
     assert "0.0483416" in finding(5)[1].text
-    for part, value, needed in (("epoch", 0.31, 0.3071338), ("step", 0.0484, 0.0483417)):  # true of the part, which the run is not
+    for part, value, needed in (("epoch", 0.31, 0.3070314), ("step", 0.0484, 0.0483417)):  # true of the part, which the run is not
         verdict, found = finding(5, epsilon=value, epsilon_of=part)
         assert (verdict.verdict, found.effect) == ("holds", "weakens")
         assert verdict.upper == pytest.approx(needed, abs=2e-7)
