@@ -315,6 +315,8 @@ def test_the_number_of_guesses_is_stated_or_the_bound_is_unproved_at_a_delta():
     drawn = audit_samples(x0, x1, delta=1e-5, method="steinke", threshold=1.0)
     assert any("number of guesses" in text for text in drawn.assumptions)
     pure = audit_samples(x0, x1, delta=0.0, method="steinke", threshold=1.0)  # given the guesses, pure DP needs no more
+    assert any("r was stated" in text for text in audit_one_run(100, 20, 18, 1e-5).assumptions)
+    assert not any("r was stated" in text for text in audit_one_run(100, 20, 18, 0.0).assumptions)
     tied = audit_samples(x0.round(), x1.round(), delta=1e-5, method="steinke", selection="bonferroni")  # ranks within ties
     assert tied.kind == "unproved"
     assert (pure.kind, any("number of guesses" in text for text in pure.assumptions)) == ("confidence", False)

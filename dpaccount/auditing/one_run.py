@@ -20,6 +20,8 @@ OWNER = "audit_one_run"
 METHODS = ("steinke", "fdp", "order")
 COINS = "each canary was put in or left out by its own fair coin, and guesses use the algorithm's outputs, never the coins"
 
+STATED = "r was stated beforehand: delta's term of the theorem is for a stated number of guesses"
+
 
 def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, method: str = "steinke", *, rules: int = 1) -> AuditResult:
     """A lower bound on epsilon from one run with `m` canaries and `r` guesses, `v` of them right.
@@ -44,8 +46,8 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
 
     Guarantee
     ---------
-    The bound exceeds the true epsilon with probability at most alpha, for ``steinke`` whatever the algorithm, for the other two
-    inside their model.
+    The bound exceeds the true epsilon with probability at most alpha, for ``steinke`` whatever the algorithm (at delta > 0 if r
+    was stated beforehand), for the other two inside their model.
 
     References
     ----------
@@ -72,7 +74,8 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     _check.choice(OWNER, "method", method, METHODS)
     number = _check.count(OWNER, "rules", rules, hint="Count every way of guessing that was looked at, this one included.")
     chosen = "fixed: one rule, stated beforehand" if number == 1 else f"Bonferroni: the best of {number} rules, each at alpha/{number}"
-    return from_guesses(m, r, v, delta, alpha, method, chosen, number, (COINS,))
+    notes = (COINS, STATED) if method == "steinke" and delta > 0.0 else (COINS,)
+    return from_guesses(m, r, v, delta, alpha, method, chosen, number, notes)
 
 
 def from_guesses(
