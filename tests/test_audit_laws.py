@@ -12,9 +12,11 @@ import pytest
 from benchmarks import coverage
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, citations
 from dpaccount.auditing import audit_counts, audit_one_run, audit_samples, shuffle_lower_bound
-from dpaccount.auditing.divergences import labelled
-from dpaccount.auditing.events import logistic, thinned_p_value
+from dpaccount.auditing.divergences import hockey_stick_at_least, labelled
+from dpaccount.auditing.events import logistic
+from dpaccount.auditing.intervals import rate_upper
 from dpaccount.auditing.selection import ranked_outside, ranks
+from dpaccount.auditing.thinning import thinned_p_value
 
 COUNT_METHODS = ("cp", "bayes", "gdp")
 RUNS = 200
@@ -204,14 +206,15 @@ def test_a_seed_repeats_an_audit(selection):
 def test_stated_ranks_have_their_exact_law():
     """The k-th largest score without the record has a false-positive rate below its limit in 1 - a of all samples."""
     k = ranks(100)
-    assert set(k[:4]) == {1, 2, 4, 8}
+    assert k.tolist() == [1, 2, 4, 8, 16, 32, 69, 85, 93, 97, 99, 100]
     rng, misses = np.random.default_rng(0), np.zeros(k.size)
-    limits = np.array([1 - (0.05 ** (1 / 100)) if i == 1 else np.nan for i in k])
+    limits = np.array([rate_upper(i - 1, 100, 0.05) for i in k.tolist()])
     for _ in range(2000):
         x0 = rng.random(100)
         table = ranked_outside(x0, x0)
-        misses += (1 - table.threshold) > np.where(np.isnan(limits), np.inf, limits)
-    assert misses[0] / 2000 == pytest.approx(0.05, abs=3 * math.sqrt(0.05 * 0.95 / 2000))
+        assert table.fp.tolist() == (k - 1).tolist()
+        misses += (1 - table.threshold) > limits
+    assert misses / 2000 == pytest.approx(0.05, abs=3.5 * math.sqrt(0.05 * 0.95 / 2000))
 
 
 @pytest.mark.parametrize(
@@ -256,6 +259,67 @@ def test_labels_have_the_odds_of_epsilon_and_missing_ones_are_wrong():
     y0, y1, labels = labelled(x0, x1, 1.0, rng)
     assert y0.size + y1.size <= labels
     assert y1.size / labels == pytest.approx(1 / (1 + math.e), abs=0.04)
+
+    class Unlucky:
+        """More labels "in" than there are scores."""
+
+        permutation = staticmethod(rng.permutation)
+
+        def binomial(self, total, share):
+            return total
+
+    y0, y1, labels = labelled(x0, x1, 0.0, Unlucky())
+    assert (y0.size, y1.size) == (0, 3000)
+    assert labels > 3000
+    all_there = hockey_stick_at_least(3000, 3000, 0.0, 0.05)
+    assert hockey_stick_at_least(y1.size, labels, 0.0, 0.05) < all_there - (labels - 3000) / labels  # each missing one is an error
+
+
+def test_an_epsilon_beyond_every_float_is_no_overflow():
+    for epsilon in (709.0, 710.0, 1e6):
+        assert hockey_stick_at_least(9000, 10000, epsilon, 0.05) == 0.0
+        x0, x1 = scores(1.0, 100)
+        assert audit_samples(x0, x1, eps=epsilon, delta=1e-3, method="hockey-stick", threshold=1.0, rng=0).lower == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "reason"),
+    [
+        ({"method": "gdp", "threshold": 1.0}, "model-based", "if the model holds"),
+        ({"method": "fdp", "threshold": 1.0}, "model-based", "if the model holds"),
+        ({"method": "curve", "threshold": 1.0, "family": Gaussian}, "model-based", "if the model holds"),
+        ({"method": "bayes", "threshold": 1.0}, "credible", "no frequency"),
+        ({"method": "cp", "selection": "hull"}, "unproved", "no theorem"),
+        ({"method": "gdp", "selection": "hull"}, "unproved", "no theorem"),
+        ({"method": "steinke", "threshold": 1.0}, "unproved", "no theorem"),
+        ({"method": "steinke", "selection": "hull"}, "unproved", "no theorem"),
+        ({"method": "steinke", "selection": "bonferroni"}, "confidence", ""),
+        ({"method": "cp", "selection": "bonferroni"}, "confidence", ""),
+    ],
+)
+def test_only_proved_confidence_bounds_refute(options, kind, reason):
+    x0, x1 = scores(2.0, 4000)
+    found = audit_samples(x0, x1, eps=0.2, delta=1e-5, **options)
+    assert found.lower > 0.2
+    assert found.kind == kind
+    assert found.verdict == ("refuted" if kind == "confidence" else "undecided")
+    assert reason in found.reason
+    assert found.reason in str(found)
+    assert bool(found.reason) == bool(reason)
+    if options.get("method") in ("gdp", "bayes", "curve"):
+        assert audit_samples(x0, x1, mu=0.2, delta=1e-5, **options).verdict == "undecided"  # nor by the curve
+
+
+def test_the_number_of_guesses_is_stated_or_the_bound_is_unproved_at_a_delta():
+    x0, x1 = scores(2.0, 400)
+    drawn = audit_samples(x0, x1, delta=1e-5, method="steinke", threshold=1.0)
+    assert any("number of guesses" in text for text in drawn.assumptions)
+    pure = audit_samples(x0, x1, delta=0.0, method="steinke", threshold=1.0)  # given the guesses, pure DP needs no more
+    assert any("r was stated" in text for text in audit_one_run(100, 20, 18, 1e-5).assumptions)
+    assert not any("r was stated" in text for text in audit_one_run(100, 20, 18, 0.0).assumptions)
+    tied = audit_samples(x0.round(), x1.round(), delta=1e-5, method="steinke", selection="bonferroni")  # ranks within ties
+    assert tied.kind == "unproved"
+    assert (pure.kind, any("number of guesses" in text for text in pure.assumptions)) == ("confidence", False)
 
 
 def test_events_are_searched_by_a_classifier_on_one_half():
@@ -334,6 +398,8 @@ BAD = [
     (lambda: audit_samples([0.0], [1.0], method="renyi", threshold=0.5), ("order", "renyi")),
     (lambda: audit_samples([0.0], [1.0], method="hockey-stick", threshold=0.5), ("eps", "hockey-stick")),
     (lambda: audit_samples([0.0], [1.0], eps=1.0, method="hockey-stick", selection="hull"), ("selection", "hockey-stick", "hull")),
+    (lambda: audit_samples([0.0], [1.0], eps=1.0, method="total-variation", threshold=0.5), ("delta", "claimed", "guessed")),
+    (lambda: audit_samples([0.0], [1.0], eps=1.0, method="renyi", order=2.0, threshold=0.5), ("delta", "claimed", "guessed")),
     (lambda: shuffle_lower_bound(0.0, 10, 1, 1e-5), ("sigma", "noise")),
     (lambda: shuffle_lower_bound(1.0, 0, 1, 1e-5), ("T", ">= 1", "0")),
     (lambda: shuffle_lower_bound(1.0, 10, 1.5, 1e-5), ("epochs", "whole")),

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from mpmath import mpf
 from references import make_auditing
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 
 from dpaccount import ApproximateDP, Gaussian, PrivacyProfile
 from dpaccount.auditing import audit_counts, audit_one_run, audit_samples, shuffle_lower_bound
 from dpaccount.auditing.divergences import coin_divergence, hockey_stick_at_least
-from dpaccount.auditing.events import thinned_p_value
 from dpaccount.auditing.family import gdp_mu
 from dpaccount.auditing.intervals import model_free, rate_lower, rate_upper, rates
-from dpaccount.auditing.one_run import fdp_excess
+from dpaccount.auditing.one_run import fdp_excess, one_run_p_value
 from dpaccount.auditing.ranked import ranked_p_value
 from dpaccount.auditing.region import Posterior, mass
+from dpaccount.auditing.thinning import thinned_p_value
 
 REFERENCES = json.loads((Path(__file__).parent / "references" / "auditing.json").read_text(encoding="utf-8"))
 CLOSE = {"rel": 0.0, "abs": 1e-7}
@@ -50,6 +50,44 @@ def test_posterior_mass_of_the_joint_region(tp, p, fp, n, epsilon, value):
 @pytest.mark.parametrize(("m", "r", "v", "value"), rows("steinke"))
 def test_one_run_bound_is_the_theorem_summed_term_by_term(m, r, v, value):
     assert audit_one_run(m, r, v, 1e-5).lower == pytest.approx(value, abs=1e-10)
+
+
+def summed(m, r, v, epsilon, delta):
+    """The theorem's p-value, every term and every i."""
+    k, log_q = np.arange(r + 1.0), -math.log1p(math.exp(-epsilon))
+    chosen = gammaln(r + 1.0) - gammaln(k + 1.0) - gammaln(r - k + 1.0)
+    mass = np.exp(chosen + k * log_q + (r - k) * (log_q - epsilon))
+    means = np.cumsum(mass[:v][::-1]) / np.arange(1, v + 1)
+    return min(float(mass[v:].sum() + 2.0 * m * delta * means.max(initial=0.0)), 1.0)
+
+
+LARGE_DELTAS = [
+    (10**5, 10**4, 10**4, 1e-3, 0.466183725), (10**4, 10**4, 9500, 1e-2, 0.260296385), (10**6, 10**4, 9990, 1e-4, 0.461989468),
+    (10**6, 5000, 4950, 3e-5, 1.187515546), (3000, 3000, 2970, 1e-2, 0.466255690), (5000, 5000, 4500, 5e-3, 0.928351731),
+]
+
+
+@pytest.mark.parametrize(("m", "r", "v", "delta", "value"), LARGE_DELTAS)
+def test_one_run_keeps_the_delta_term_far_above_the_mode(m, r, v, delta, value):
+    found = audit_one_run(m, r, v, delta).lower
+    assert found == pytest.approx(value, abs=1e-8)
+    assert summed(m, r, v, found, delta) == pytest.approx(0.05, rel=1e-9)
+    least = next(e for e in np.linspace(0.0, 2 * value, 81) if summed(m, r, v, e, delta) >= 0.05)
+    assert found <= least  # the least root, not a later one
+
+
+@pytest.mark.parametrize(
+    ("m", "r", "v", "delta"),
+    [(1000, 1000, 900, 1e-2), (1000, 100, 90, 1e-3), (300, 300, 300, 0.1), (5000, 5000, 2600, 1e-3), (40, 20, 18, 0.05),
+     (10**4, 3000, 2970, 1e-4), (20, 5, 1, 0.1)],
+)
+def test_one_run_p_values_are_the_sum_and_rise_with_epsilon(m, r, v, delta):
+    last = 0.0
+    for epsilon in np.linspace(0.0, 6.0, 121):
+        found = one_run_p_value(m, r, v, epsilon, delta)
+        assert found == pytest.approx(summed(m, r, v, epsilon, delta), rel=1e-10)
+        assert last >= 0.5 or found >= last * (1 - 1e-12)
+        last = found
 
 
 @pytest.mark.parametrize(("m", "r", "v", "mu", "value"), rows("recursion"))

@@ -174,10 +174,30 @@ class Claim:
                 self._clash(
                     "sampling_probability", q, "batch_size", logical, f"{logical} of dataset_size = {n} is {rate:.6g}, not {q:.6g}"
                 )
+        self._check_steps(logical)
         if self.microbatch_size is not None and self.clipping not in (None, "microbatch"):
             self._clash("microbatch_size", self.microbatch_size, "clipping", self.clipping, "only clipping='microbatch' has microbatches")
         if self.unit == "record" and self.records_per_user is not None and self.records_per_user > 1:
             self._clash("records_per_user", self.records_per_user, "unit", "record", "users with several records are unit='user'")
+
+    def _check_steps(self, logical: int | None) -> None:
+        """Steps that the epochs do not make, in whole or started batches of an epoch or of the run."""
+        if self.steps is None or self.epochs is None:
+            return
+        passes, sizes = exact(self.epochs), [size for size in (self.dataset_size, self.training_size) if size is not None]
+        if self.sampler == "full-batch":
+            per_epoch = [Fraction(1)]
+        elif logical is not None and sizes:
+            per_epoch = [Fraction(size, logical) for size in sizes]
+        elif self.sampling_probability is not None:
+            per_epoch = [1 / exact(self.sampling_probability)]
+        else:
+            return
+        ends = [(math.floor(passes * math.floor(per)), math.ceil(passes * math.ceil(per))) for per in per_epoch]
+        if not any(low <= self.steps <= high for low, high in ends):
+            of = f"dataset_size = {self.dataset_size}, batch_size = {logical}" if logical else f"q = {self.sampling_probability}"
+            whole = passes * per_epoch[0]
+            self._clash("epochs", self.epochs, "steps", self.steps, f"with {of} these epochs are {float(whole):.10g} steps")
 
     @staticmethod
     def _clash(name: str, value: Any, other: str, against: Any, why: str) -> None:
@@ -233,11 +253,12 @@ class Claim:
     @property
     def missing(self) -> tuple[str, ...]:
         """Fields without which nothing can be decided."""
+        asked = (*REQUIRED, "records_per_user") if self.unit == "user" else REQUIRED
         have = {"steps": self.updates is not None, "batch_size": self.rate is not None,
                 "dataset_size": self.dataset_size is not None or self.rate is not None}
         return tuple(
             {"steps": "epochs or steps", "batch_size": "batch_size or sampling_probability"}.get(name, name)
-            for name in REQUIRED if not have.get(name, getattr(self, name, None) is not None)
+            for name in asked if not have.get(name, getattr(self, name, None) is not None)
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.auditing.readings import Reading, collision, epsilon_of, random_stopping, users_epsilon
@@ -24,9 +25,9 @@ def tuning(sheet: Sheet) -> Outcome:
         return missing("tuning_runs", text="needs tuning_runs: the trainings on these records that the result was chosen among")
     if claim.tuning_runs == 1:
         return checked("one training, nothing was chosen")
-    if claim.tuning_charged:
-        return checked(f"{claim.tuning_runs} runs, said to be charged for")
     text = f"the best of {claim.tuning_runs} runs was chosen, and epsilon counts one"
+    if claim.tuning_charged:
+        text = f"the best of {claim.tuning_runs} runs was chosen, said to be charged for"
     if run is None or claim.adjacency is None or claim.sampler is None:
         return FOUND, text, "voids", ()
     passes = None if run.passes is None else claim.tuning_runs * run.passes
@@ -35,7 +36,9 @@ def tuning(sheet: Sheet) -> Outcome:
         text += f"; all of them composed need {short(every)}"
         if claim.epsilon is not None and every.upper <= claim.epsilon:
             return checked(f"{claim.tuning_runs} runs: even all of them composed need no more than {short(every)}")
-    if claim.sampler == "poisson" and claim.adjacency != "replace-one" and 0.0 < run.delta < 1.0:
+    if claim.tuning_charged and claim.epsilon is not None:
+        text += f", and the claimed {shown(claim.epsilon)} does not cover that"
+    if claim.sampler == "poisson" and claim.adjacency != "replace-one" and 0.0 < run.delta < 1.0 and claim.released != "all-iterates":
         best = random_stopping(run, claim.adjacency, float(claim.tuning_runs))
         text += f"; the best of a geometric number with mean {claim.tuning_runs}: {shown_up(best, 4)} (Papernot, Steinke 2022)"
     return FOUND, text, "voids", ()
@@ -45,9 +48,9 @@ def last_iterate(sheet: Sheet) -> Outcome:
     claim, own = sheet.claim, sheet.own
     if claim.analysis == "composition":
         return checked("every update is counted")
+    if own is not None and claim.epsilon is not None and own.upper <= claim.epsilon:
+        return checked("no credit is needed: every update is counted here, and the claim holds")
     if claim.analysis is None:
-        if own is not None and claim.epsilon is not None and own.upper <= claim.epsilon:
-            return checked("no credit is needed: every update is counted here, and the claim holds")
         return missing("analysis")
     if claim.released is None:
         return missing("released")
@@ -59,6 +62,10 @@ def last_iterate(sheet: Sheet) -> Outcome:
     if not claim.convex:
         text = "for a loss that is not convex hiding iterates buys nothing: a constant gradient moves the last one by all steps"
         return FOUND, text, "refutes" if sheet.too_small and claim.sampler == "full-batch" else "voids", ()
+    if claim.sampler is None:
+        return missing("sampler")
+    if claim.sampler not in ("fixed-order", "full-batch"):
+        return FOUND, f"hiding iterates is proved for a fixed order or full batches, not for {claim.sampler} ones", "voids", ()
     return checked("convex loss, only the last iterate is released; the credit itself is not recomputed here")
 
 
@@ -76,12 +83,12 @@ def clipping(sheet: Sheet) -> Outcome:
         one = PoissonSampled(Gaussian(max(run.sigma / claim.logical_batch, 1e-3)), run.rate)
         needed = float(epsilon_of(one, Adjacency.AS_WRITTEN, run.delta).lower)
         text += f"; one step has mu = batch/sigma = {shown(mu, 4)} and needs epsilon >= {shown_down(needed, 5)}"
-        refuted = claim.epsilon is not None and needed > claim.epsilon
+        refuted = claim.epsilon is not None and needed > claim.epsilon and not sheet.unseen
         return FOUND, text, "refutes" if refuted else "voids", ()
     if scale is not None and scale[0] == FOUND:
         return scale
     if claim.clipping == "none":
-        return FOUND, "nothing is clipped, so the sensitivity has no bound and no epsilon holds", "voids", ()
+        return FOUND, "nothing is clipped, so no bound on the sensitivity is known and no epsilon is proved", "voids", ()
     if claim.clipping == "microbatch" and claim.microbatch_size != 1:
         half = None if run is None else sheet.under(sigma=run.sigma / 2)
         text = "averages of microbatches are clipped: one record can turn its average around, which doubles the sensitivity"
@@ -118,6 +125,9 @@ def normaliser(sheet: Sheet) -> Outcome:
     claim = sheet.claim
     if claim.normaliser is None:
         return missing("normaliser")
+    if claim.normaliser == "realised-batch" and claim.adjacency != "add-or-remove" and claim.sampler != "poisson":
+        unknown = [name for name in ("sampler", "adjacency") if getattr(claim, name) is None]
+        return missing(*unknown) if unknown else checked(f"{claim.sampler} batches under {claim.adjacency} have a public size")
     if claim.normaliser == "realised-batch":
         return FOUND, "the noisy sum is divided by the realised batch, whose size tells whether a record is in", "voids", ()
     if claim.normaliser == "dataset-size" and claim.adjacency == "add-or-remove":
@@ -157,7 +167,9 @@ def _over(sheet: Sheet, size: int) -> Reading | None:
     if claim.logical_batch is None or claim.logical_batch > size:
         return None
     steps = claim.updates
-    if claim.epochs is not None:
+    if claim.epsilon_of in ("step", "epoch"):
+        steps = 1 if claim.epsilon_of == "step" else math.ceil(Fraction(size, claim.logical_batch))
+    elif claim.epochs is not None:
         whole = exact(claim.epochs) * size / claim.logical_batch
         rounding = math.floor if claim.steps is not None and claim.steps < (claim.expected_steps or 0) else math.ceil
         steps = max(rounding(whole), 1)
@@ -173,7 +185,7 @@ def _of_users(sheet: Sheet, size: int) -> tuple[str, str]:
     text += f"; for a user it is {shown_up(top, 8)}"
     if claim.epsilon is None:
         return text, "voids"
-    return text, "refutes" if low > claim.epsilon else "voids" if top > claim.epsilon else ""
+    return text, "refutes" if low > claim.epsilon and not sheet.unseen else "voids" if top > claim.epsilon else ""
 
 
 def _users_text(sheet: Sheet) -> str:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount.auditing.intervals import Rates, rate_lower
+from dpaccount.auditing.intervals import Rates, rate_upper
 
 Array = npt.NDArray[np.float64]
 
@@ -23,8 +23,10 @@ def hockey_stick_at_least(correct: float, labels: float, epsilon: float, alpha: 
     >>> round(hockey_stick_at_least(8000, 10000, 1.0, 0.05), 8)
     0.23145455
     """
-    grown = math.exp(epsilon)
-    return max(rate_lower(correct, labels, alpha) * (1.0 + grown) - grown, 0.0)
+    wrong = rate_upper(labels - correct, labels, alpha)
+    if wrong == 0.0:
+        return 1.0
+    return max(1.0 - wrong - math.exp(min(epsilon + math.log(wrong), 1.0)), 0.0)
 
 
 def labelled(x0: Array, x1: Array, epsilon: float, rng: np.random.Generator) -> tuple[Array, Array, int]:

@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.conduct import clipping, last_iterate, normaliser, outside, tuning, unit
 from dpaccount.auditing.readings import renyi_figures, shuffled_epoch, whole_batches
-from dpaccount.auditing.sheet import ACCOUNTED, FOUND, Finding, Outcome, Sheet, checked, judged, missing, short
+from dpaccount.auditing.sheet import ACCOUNTED, FOUND, Finding, Outcome, Sheet, checked, missing, short
 from dpaccount.statement import shown_down, shown_up
 from dpaccount.training import exact
 
@@ -72,8 +71,9 @@ def _adjacency(sheet: Sheet) -> Outcome:
     if one is None or other is None or claim.epsilon is None:
         return checked(f"stated: {claim.adjacency}")
     text = f"{sampler}: add-or-remove {short(one)}; replace-one {short(other)}"
-    if claim.adjacency == "replace-one" and other.lower > claim.epsilon and (one.figure or one.upper) <= claim.epsilon:
-        return FOUND, f"the figure is that of add-or-remove, the claim is about replace-one. {text}", "refutes", ()
+    if claim.adjacency == "replace-one" and (one.figure or one.upper) <= claim.epsilon < (other.figure or other.lower):
+        effect = "refutes" if other.lower > claim.epsilon else "voids" if sheet.unproved else "weakens"
+        return FOUND, f"the figure is that of add-or-remove, the claim is about replace-one. {text}", effect, ()
     return checked(text)
 
 
@@ -85,16 +85,11 @@ def _steps(sheet: Sheet) -> Outcome:
     exact_steps = exact(claim.epochs) * claim.dataset_size / claim.logical_batch
     low, high = math.floor(exact_steps), math.ceil(exact_steps)
     right = f"{float(exact(claim.epochs)):g} epochs of {claim.dataset_size}/{claim.logical_batch} are {_number(exact_steps)} steps"
-    if claim.steps is not None and not _same_steps(claim, low, high):
-        real = sheet.under(steps=high)
-        need = "" if real is None else f", which need {short(real)}"
-        if claim.steps > high:
-            return FOUND, f"steps = {claim.steps}, but {right}: more are accounted than were made", "weakens", ()
-        return judged(sheet, real, f"steps = {claim.steps}, but {right}{need}")
     passes = claim.passes or 1
-    taken = None if passes == claim.updates else sheet.accounted(steps=passes)
-    if taken is not None and sheet.too_small and _close(claim.epsilon, taken.figure):
-        return FOUND, f"epsilon is that of {passes} steps: epochs were counted as steps, and {right}", "refutes", ()
+    taken = None if claim.epsilon_of in ("step", "epoch") or passes == claim.updates else sheet.accounted(steps=passes)
+    if taken is not None and sheet.unproved and _close(claim.epsilon, taken.figure):
+        effect = "refutes" if sheet.too_small else "voids"
+        return FOUND, f"epsilon is that of {passes} steps: epochs were counted as steps, and {right}", effect, ()
     beside = "" if taken is None or taken.figure is None else f"; {passes} epochs taken for steps would give {shown_up(taken.figure, 7)}"
     both = _floor_and_ceiling(sheet, low, high)
     return checked(f"{right}{both}{beside}")
@@ -106,12 +101,6 @@ def _floor_and_ceiling(sheet: Sheet, low: int, high: int) -> str:
     if low == high or a is None or b is None or a.figure is None or b.figure is None:
         return ""
     return f" ({low}: {shown_up(a.figure, 9)}; {high}: {shown_up(b.figure, 9)}, by {ACCOUNTED})"
-
-
-def _same_steps(claim: Claim, low: int, high: int) -> bool:
-    per = Fraction(claim.dataset_size, claim.logical_batch)
-    passes = exact(claim.epochs)
-    return claim.steps in (low, high, math.floor(passes * math.floor(per)), math.ceil(passes * math.ceil(per)))
 
 
 def _number(value: Fraction) -> str:
@@ -141,7 +130,7 @@ def _delta(sheet: Sheet) -> Outcome:
 
 
 def _whole(sheet: Sheet) -> Outcome:
-    claim, run = sheet.claim, sheet.run
+    claim, run = sheet.claim, sheet.whole
     if run is None or claim.epsilon is None:
         return missing(*claim.missing, text="needs the run, to recompute epsilon of a step and of an epoch")
     per_epoch = max(math.floor(1.0 / run.rate), 1)
@@ -150,11 +139,13 @@ def _whole(sheet: Sheet) -> Outcome:
     assert epoch is not None
     text = f"{ACCOUNTED}: one step {short(step)}, one epoch ({min(per_epoch, run.steps)} steps) {short(epoch)}"
     if claim.epsilon_of in ("step", "epoch"):
-        total = "" if sheet.own is None else f"; the run needs {sheet.own.text}"
-        return FOUND, f"epsilon is that of one {claim.epsilon_of}{total}. {text}", "refutes" if sheet.too_small else "weakens", ()
+        total = sheet.under(steps=run.steps, passes=run.passes)
+        beside = "" if total is None else f", and the run costs more: {total.text}"
+        return FOUND, f"epsilon is that of one {claim.epsilon_of}{beside}. {text}", "refutes" if sheet.too_small else "weakens", ()
     for part, name in ((step, "step"), (epoch, "epoch")):
-        if sheet.too_small and run.steps > per_epoch and _close(claim.epsilon, part.figure):
-            return FOUND, f"the claimed epsilon is that of one {name}, not of the run. {text}", "refutes", ()
+        if sheet.unproved and run.steps > per_epoch and _close(claim.epsilon, part.figure):
+            effect = "refutes" if sheet.too_small else "voids"
+            return FOUND, f"the claimed epsilon is that of one {name}, not of the run. {text}", effect, ()
     return checked(text)
 
 
@@ -193,7 +184,7 @@ def _figures(sheet: Sheet) -> str:
     classic, improved = renyi_figures(run, claim.adjacency)
     text = f"; for Poisson batches: tight {shown_up(tight.upper, 8)}, RDP {shown_up(improved, 8)}, classic RDP {shown_up(classic, 8)}"
     per_epoch = max(math.floor(1.0 / run.rate), 1)
-    if run.passes is not None and run.steps > per_epoch:
+    if run.passes is not None and run.passes > 1 and run.steps > per_epoch:
         epoch = sheet.accounted(steps=per_epoch)
         text += "" if epoch is None else f", sum of {run.passes} epochs {shown_up(run.passes * epoch.upper, 4)}"
     return text

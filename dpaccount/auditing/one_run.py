@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scipy.optimize import brentq
-from scipy.special import betainc, log_expit, logit, ndtr, ndtri
+from scipy.special import betainc, betaincc, betaln, log_expit, logit, ndtr, ndtri
 
 from dpaccount import _check
 from dpaccount.auditing.family import gdp_at_least
@@ -19,6 +19,8 @@ from dpaccount.auditing.works import WORKS
 OWNER = "audit_one_run"
 METHODS = ("steinke", "fdp", "order")
 COINS = "each canary was put in or left out by its own fair coin, and guesses use the algorithm's outputs, never the coins"
+
+STATED = "r was stated beforehand: delta's term of the theorem is for a stated number of guesses"
 
 
 def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, method: str = "steinke", *, rules: int = 1) -> AuditResult:
@@ -35,7 +37,8 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     method : {"steinke", "fdp", "order"}
         ``steinke``, for any (eps, delta) algorithm: the largest eps at which
         ``P[Bin(r, q) >= v] + 2 m delta max_{1<=i<=v} P[v - i <= Bin(r, q) < v]/i < alpha``, q = e^eps/(1 + e^eps).
-        ``fdp``, for a mu-GDP algorithm (the theorem takes any f): the largest mu that the recursion of MMC24 rejects.
+        ``fdp``, for an algorithm whose trade-off function is that of a Gaussian (the theorem takes any f): the largest mu that
+        the recursion of MMC24 rejects.
         ``order``, for m independent copies of a Gaussian channel, of which the r most telling were guessed:
         the largest mu at which ``E BinCDF(r - v; r, g(W))``, W ~ Beta(m - r, r + 1), is below alpha.
     rules : int
@@ -43,8 +46,8 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
 
     Guarantee
     ---------
-    The bound exceeds the true epsilon with probability at most alpha, for ``steinke`` whatever the algorithm, for the other two
-    inside their model.
+    The bound exceeds the true epsilon with probability at most alpha, for ``steinke`` whatever the algorithm (at delta > 0 if r
+    was stated beforehand), for the other two inside their model.
 
     References
     ----------
@@ -71,7 +74,8 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     _check.choice(OWNER, "method", method, METHODS)
     number = _check.count(OWNER, "rules", rules, hint="Count every way of guessing that was looked at, this one included.")
     chosen = "fixed: one rule, stated beforehand" if number == 1 else f"Bonferroni: the best of {number} rules, each at alpha/{number}"
-    return from_guesses(m, r, v, delta, alpha, method, chosen, number, (COINS,))
+    notes = (COINS, STATED) if method == "steinke" and delta > 0.0 else (COINS,)
+    return from_guesses(m, r, v, delta, alpha, method, chosen, number, notes)
 
 
 def from_guesses(
@@ -92,7 +96,10 @@ _STATEMENTS: dict[str, tuple[Kind, str, tuple[str, ...]]] = {
     "steinke": ("confidence", "one run, any (epsilon, delta) algorithm (Steinke, Nasr, Jagielski 2023)", ()),
     "fdp": (
         "model-based", "one run, any f-DP algorithm, with Gaussian f (Mahloujifar, Melis, Chaudhuri 2024)",
-        ("the algorithm is mu-GDP for all canaries at once; epsilon is that of the least mu that is not rejected",),
+        (
+            "the algorithm's trade-off function, for all canaries at once, is that of a Gaussian mechanism (mu-GDP); epsilon is "
+            "extrapolated by it",
+        ),
     ),
     "order": (
         "model-based", "one run, order statistics of a Gaussian channel (Xiang et al. 2025)",
@@ -105,38 +112,43 @@ _STATEMENTS: dict[str, tuple[Kind, str, tuple[str, ...]]] = {
 
 
 def one_run_p_value(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
-    """The p-value of (eps, delta)-DP against v right guesses of r.
+    """The p-value of (eps, delta)-DP against v right guesses of r; rises with eps as long as it is below 1/2.
 
-    The most telling i balances one more term: P[v - i <= X < v]/i is the mean of i probabilities below v, which rise and then
-    fall, so the mean is largest where the next one would lower it.
+    P[v - i <= X < v]/i is the mean of i probabilities, which rise from v down to the mode and then fall. So the mean rises
+    until the mode is in it, and from there until the next probability is no larger, which is bisected.
     """
     log_q, log_rest = float(log_expit(epsilon)), float(log_expit(-epsilon))
     right, wrong = math.exp(log_q), math.exp(log_rest)
 
     def at_least(k: int) -> float:
-        """P[Bin(r, q) >= k]."""
+        """P[Bin(r, q) >= k], each end without cancellation."""
         if k <= 0:
             return 1.0
-        return float(betainc(k, r - k + 1, right)) if right < 0.5 else 1.0 - float(betainc(r - k + 1, k, wrong))
+        return float(betainc(k, r - k + 1, right)) if right < 0.5 else float(betaincc(r - k + 1, k, wrong))
+
+    def exactly(k: int) -> float:
+        """P[Bin(r, q) = k]."""
+        return math.exp(k * log_q + (r - k) * log_rest - float(betaln(k + 1, r - k + 1)) - math.log1p(r))
 
     tail = at_least(v)
     if delta == 0.0 or v == 0 or r == 0:
         return tail
-
-    def mean(i: int) -> float:
-        return (at_least(v - i) - tail) / i
-
-    low, high = 1, v  # the mean still rises at low, falls at high
+    mode = math.floor((r + 1) * right)
+    if v - 1 <= mode:
+        return min(tail + 2.0 * m * delta * exactly(v - 1), 1.0)
+    low, high = v - max(mode, 0), v
     while low < high:
         middle = (low + high) // 2
-        if mean(middle + 1) > mean(middle):
+        if exactly(v - middle - 1) > (at_least(v - middle) - tail) / middle:
             low = middle + 1
         else:
             high = middle
-    return min(tail + 2.0 * m * delta * mean(low), 1.0)
+    return min(tail + 2.0 * m * delta * (at_least(v - low) - tail) / low, 1.0)
 
 
 def _steinke(m: int, r: int, v: int, delta: float, alpha: float) -> tuple[float, None]:
+    if delta > 0.0:
+        alpha = min(alpha, 0.5)  # up to there the p-value rises with eps, so that its root is the least one
     share = rate_lower(v, r, alpha) if r else 0.0  # where the tail alone reaches alpha: the bound at delta = 0
     if share <= 0.5:
         return 0.0, None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dpaccount import _check
 from dpaccount.statement import shown_down, shown_up
 
-Kind = Literal["confidence", "credible", "model-based", "computed"]
+Kind = Literal["confidence", "credible", "model-based", "unproved", "computed"]
 HOLDS, REFUTED, UNDECIDED = "holds", "refuted", "undecided"
 
 KINDS: dict[str, str] = {
@@ -19,6 +19,7 @@ KINDS: dict[str, str] = {
     "credible": "a credible bound: it holds with posterior probability 1 - alpha under the stated prior; no frequency is promised",
     "model-based": "a confidence bound inside a model: wrong with probability at most alpha if the algorithm belongs to the "
     "named family, and worth nothing if it does not",
+    "unproved": "a bound without a proof: the rule that chose the threshold, or the number of guesses, is not covered by a theorem",
     "computed": "a computed bound: no chance is involved",
 }
 
@@ -40,7 +41,7 @@ class AuditResult:
         algorithm, since a better attack may exist.
     level : float
         alpha: the probability that `lower` is too large (for `upper`: too small), each on its own.
-    kind : {"confidence", "credible", "model-based", "computed"}
+    kind : {"confidence", "credible", "model-based", "unproved", "computed"}
         Which kind of statement it is; `KINDS` has the sentences.
     selection : str
         How the decision rule was chosen, and what was paid for the choice.
@@ -51,7 +52,9 @@ class AuditResult:
     details : mapping
         Rates, model parameters and thresholds along the way.
     verdict : {"refuted", "undecided"} or None
-        Where a claim was given; no attack can show that a claim holds.
+        Where a claim was given; no attack can show that a claim holds. Only a bound of kind "confidence" refutes.
+    reason : str
+        Why a bound above the claim leaves it undecided.
     upper_of : str
         What `upper` bounds.
     works : tuple of (str, str)
@@ -70,6 +73,7 @@ class AuditResult:
     verdict: str | None = None
     upper_of: str = "this attack, not the algorithm"
     works: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
 
     def __float__(self) -> float:
         return float(self.lower)
@@ -93,7 +97,7 @@ class AuditResult:
         """Label and text: what a reader needs to judge the bound."""
         top = [] if self.upper is None else [("", f"at most {shown_up(self.upper, 7)} ({self.upper_of})")]
         risk = "" if self.kind == "computed" else f", alpha = {self.level:g}"
-        verdict = [] if self.verdict is None else [("verdict", self.verdict)]
+        verdict = [] if self.verdict is None else [("verdict", f"{self.verdict}: {self.reason}" if self.reason else self.verdict)]
         return [
             *verdict, (self.quantity, f"at least {shown_down(self.lower, 7)}"), *top, ("statement", KINDS[self.kind] + risk),
             ("method", self.method), ("selection", self.selection), *(("assumes", text) for text in self.assumptions),

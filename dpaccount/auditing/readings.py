@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing.shuffled import Largest, many_epochs, one_epoch
+from dpaccount.auditing.shuffled import Largest, many_epochs, one_epoch, rising
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair
@@ -171,17 +171,25 @@ def shuffled_epoch(run: Run, adjacency: str) -> float:
 def _shuffled(run: Run, relation: Adjacency, name: str) -> Reading:
     if run.passes is None:
         return Reading(name, 0.0, math.inf, "the number of passes is needed")
-    low = shuffled_epoch(run, str(relation))
     whole = float(epsilon_of(run.passes * Gaussian(run.sigma), _sized(relation), run.delta).upper)
     p, q = laws(run, relation)
     batches, _ = whole_batches(run)
-    epochs = max(min(run.steps // batches, run.passes), 1)  # those that have all their batches
-    if epochs > 1:
+    epochs = min(run.steps // batches, run.passes)  # those that have all their batches
+    low, theorem = 0.0, "lower end: none is known for less than one epoch"
+    if epochs >= 1:
+        low, theorem = shuffled_epoch(run, str(relation)), f"lower end: largest batch sum, {epochs} x {batches} batches (Chua et al. 2024)"
+    removed = relation is Adjacency.ADD_OR_REMOVE
+    if epochs > 1 and (not removed or rising(p, q)):
         low = max(low, many_epochs(p, q, epochs, run.delta, low, whole))
-    theorem = f"lower end: largest batch sum, {epochs} x {batches} batches (Chua et al. 2024); upper end: no amplification"
-    if relation is Adjacency.ADD_OR_REMOVE:
-        return Reading(name, low, math.inf, theorem.replace("upper end: no amplification", "upper end: none is proved"))
-    return Reading(name, min(low, whole), whole, theorem)
+    if removed:
+        return Reading(name, low, math.inf, theorem + (REMOVED if epochs >= 1 else "") + "; upper end: none is proved")
+    return Reading(name, min(low, whole), whole, theorem + "; upper end: no amplification")
+
+
+REMOVED = (
+    ", by the pair of zero-out: where its likelihood ratio rises with the largest sum every region it rejects in is an increasing set, "
+    "and without the record the largest sum is stochastically no larger"
+)
 
 
 def _fixed_size(run: Run, relation: Adjacency, name: str) -> Reading:

@@ -30,6 +30,10 @@ OWNER = "audit_samples"
 ONE_RUN = ("steinke", "fdp")
 DIVERGENCES = ("hockey-stick", "total-variation", "renyi")
 METHODS = (*FROM_COUNTS, *ONE_RUN, *DIVERGENCES)
+DRAWN = (
+    "the number of guesses follows from the scores, and delta's term of the theorem is for a stated number; stated ranks "
+    "(selection='bonferroni' without thresholds) have one"
+)
 Array = npt.NDArray[np.float64]
 Criterion = Callable[[Table], Array]
 
@@ -74,7 +78,8 @@ def audit_samples(
 
     Guarantee
     ---------
-    As the statistic's own, given that the selection is what it is said to be. ``hull`` is not proved; see `assumptions`.
+    As the statistic's own, given that the selection is what it is said to be. ``hull`` is not proved, nor is ``steinke`` at
+    delta > 0 where thresholds leave the number of guesses to the scores: their kind is "unproved", and refutes no claim.
 
     References
     ----------
@@ -106,6 +111,8 @@ def audit_samples(
         _check.refuse(OWNER, "eps", "given where method='hockey-stick'", None, "delta is bounded at one epsilon.", TypeError)
     if method not in DIVERGENCES and target.delta is None:
         _check.refuse(OWNER, "delta", "given where an epsilon is asked for", None, "It is never guessed.", TypeError)
+    if method in ("total-variation", "renyi") and eps is not None and target.delta is None:
+        _check.refuse(OWNER, "delta", "given where an epsilon is claimed", None, "It is never guessed.", TypeError)
     generator = np.random.default_rng(rng)
     makes_scores = classifier is not None or outside.ndim == 2
     rule = rules.stated(OWNER, selection, threshold, scores=not makes_scores)
@@ -125,7 +132,10 @@ def audit_samples(
         outside, inside, labels = labelled(outside, inside, eps or 0.0, generator)
     table = _table(rule, outside, inside, chosen, text, together=method in ONE_RUN)
     notes: tuple[str, ...] = (COINS,) if method in ONE_RUN else (INDEPENDENT,)
-    notes = (*notes, rules.UNPROVED) if rule == "hull" else notes
+    drawn = method == "steinke" and target.delta != 0.0 and not (
+        rule == "bonferroni" and threshold is None and bool(np.isin(table.tp + table.fp, rules.ranks(table.p + table.n)).all())
+    )
+    notes = (*notes, *((rules.UNPROVED,) if rule == "hull" else ()), *((DRAWN,) if drawn else ()))
     if method in ONE_RUN:
         found = _one_run(table, target, alpha, method, notes)
     elif method == "hockey-stick":
@@ -134,7 +144,7 @@ def audit_samples(
         found = _from_table(table, target, alpha, method, notes, criterion, family, relation, order)
     if makes_scores:
         found = replace(found, works=(*found.works, *WORKS["classifier"]))
-    return target.judged(found)
+    return target.judged(replace(found, kind="unproved") if rule == "hull" or drawn else found)
 
 
 def _split(

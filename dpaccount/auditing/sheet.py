@@ -33,17 +33,47 @@ class Sheet:
     claim: Claim
     run: Run | None
     own: Reading | None
+    whole: Run | None = None  # the whole run, where `run` is the step or epoch that the claim is about
 
     def under(self, sampler: str | None = None, adjacency: str | None = None, proved: bool = True, **changes: Any) -> Reading | None:
         """A reading of the run with changes; None where something is missing."""
         scheme, relation = sampler or self.claim.sampler, adjacency or self.claim.adjacency
         if self.run is None or scheme is None or relation is None:
             return None
-        return reading(replace(self.run, **changes), scheme, relation, proved)
+        return self.seen(reading(replace(self.run, **changes), scheme, relation, proved))
+
+    @property
+    def hidden(self) -> bool:
+        """Whether lower ends need updates that a final model does not show: under full batches a linear loss without projection
+        shows their sum, which tells as much, and so does a single step, or a run without noise. Where credit is taken for
+        hidden iterates the loss or a projection may be such that even full batches tell less."""
+        run = self.whole or self.run
+        if run is None or run.steps == 1 or run.sigma == 0.0:
+            return False
+        return run.rate < 1.0 or (self.claim.analysis == "last-iterate" and self.claim.convex is not False)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether lower ends are void because only the final model is released."""
+        return self.hidden and self.claim.released == "final-model"
+
+    def seen(self, found: Reading) -> Reading:
+        """A reading whose lower end is kept only where what was released attains it."""
+        if not self.unseen:
+            return found
+        return replace(found, lower=0.0, theorem=f"{found.theorem}; the lower end is void, since only the final model is released")
 
     def accounted(self, **changes: Any) -> Reading | None:
-        """The run as accountants usually take it: Poisson batches under add-or-remove."""
-        return self.under("full-batch" if self.claim.sampler == "full-batch" else "poisson", "add-or-remove", **changes)
+        """The run as accountants usually take it: Poisson batches under add-or-remove, every update seen."""
+        if self.run is None:
+            return None
+        scheme = "full-batch" if self.claim.sampler == "full-batch" else "poisson"
+        return reading(replace(self.run, **changes), scheme, "add-or-remove")
+
+    @property
+    def unproved(self) -> bool:
+        """Whether the claimed epsilon is below what is proved for the run."""
+        return self.own is not None and self.claim.epsilon is not None and self.own.upper > self.claim.epsilon
 
     @property
     def too_small(self) -> bool:

@@ -157,6 +157,13 @@ def one_epoch(p: Largest, q: Largest, delta: float) -> tuple[float, float]:
     return best, at
 
 
+def rising(p: Largest, q: Largest) -> bool:
+    """Whether the likelihood ratio of the maximum rises between the ends of the bins; what lies below, e^-60, `ROUNDING` covers."""
+    grid = np.linspace(*_ends(p, q), BINS + 1)
+    ratio = p.log_density(grid) - q.log_density(grid)
+    return bool(np.all(np.diff(ratio) >= -1e-11 * (1.0 + np.abs(ratio[1:]))))
+
+
 def binned(p: Largest, q: Largest) -> FinitePair:
     """The maximum, cut into bins: masses by quadrature of positive integrands, so tiny ones keep their digits."""
     low, high = _ends(p, q)

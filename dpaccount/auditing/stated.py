@@ -30,8 +30,11 @@ class Stated:
         limit = self._limit(found)
         if limit is None:
             return found
-        refuted = found.lower > limit or self._curve_refuted(found)
-        return replace(found, verdict=REFUTED if refuted else UNDECIDED, details={**found.details, "claimed": limit})
+        above = found.lower > limit or self._curve_refuted(found)
+        details = {**found.details, "claimed": limit}
+        if above and found.kind == "confidence":
+            return replace(found, verdict=REFUTED, details=details)
+        return replace(found, verdict=UNDECIDED, details=details, reason=_OPEN.get(found.kind, "") if above else "")
 
     def _limit(self, found: AuditResult) -> float | None:
         """The largest value of the bounded quantity that the claim allows."""
@@ -45,7 +48,8 @@ class Stated:
         if found.quantity == "total variation":
             if profile is None:
                 assert self.epsilon is not None
-                profile = PrivacyProfile(ApproximateDP(self.epsilon, self.delta or 0.0), "as-written")
+                assert self.delta is not None
+                profile = PrivacyProfile(ApproximateDP(self.epsilon, self.delta), "as-written")
             return float(profile.total_variation().upper)
         if profile is None:  # (eps, delta) with delta > 0 allows any Renyi divergence
             return math.inf if self.delta else self.epsilon
@@ -53,7 +57,7 @@ class Stated:
 
     def _curve_refuted(self, found: AuditResult) -> bool:
         """Whether both rate limits lie below the claimed trade-off function: no one point of the curve need be chosen."""
-        if self.profile is None or "fnr_upper" not in found.details or found.kind == "credible":
+        if self.profile is None or "fnr_upper" not in found.details:
             return False
         fpr, fnr = found.details["fpr_upper"], found.details["fnr_upper"]
         if fpr + fnr >= 1.0:
@@ -61,6 +65,13 @@ class Stated:
         if isinstance(self.profile.guarantee, Gaussian):
             return bool(gdp_mu(fpr, fnr) > self.profile.guarantee.mu)
         return bool(float(self.profile.trade_off(fpr).lower) > fnr)
+
+
+_OPEN = {
+    "model-based": "refuted if the model holds, which nothing here shows",
+    "credible": "the posterior is against the claim, and promises no frequency",
+    "unproved": "the bound is above the claim, and no theorem covers how it was found",
+}
 
 
 def stated_claim(owner: str, eps: Any, mu: Any, claim: Any, delta: Any) -> Stated:

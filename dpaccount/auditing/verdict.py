@@ -140,8 +140,8 @@ def check_claim(spec: Any) -> Any:
 
     Guarantee
     ---------
-    *refuted*: a data set is known on which the stated run needs more than the claimed epsilon, or an error that was
-    found makes it so. *holds*: a theorem proves the claimed (epsilon, delta) for the run as stated, and none of the errors that could be
+    *refuted*: a data set is known on which the stated run, or the step or epoch that the claim is about, needs more than the
+    claimed epsilon for what was released, or an error that was found makes it so. *holds*: a theorem proves the claimed (epsilon, delta) for the run as stated, and none of the errors that could be
     looked for voids it; what could not be looked for is listed. Otherwise *undecided*.
 
     Examples
@@ -163,15 +163,15 @@ def check_claim(spec: Any) -> Any:
 
 
 def _judged(claim: Claim) -> ClaimVerdict:
-    run = _run(claim)
-    own = None
-    if run is not None and claim.sampler is not None and claim.adjacency is not None:
-        own = reading(run, claim.sampler, claim.adjacency)
-        if claim.analysis == "last-iterate" and claim.convex and claim.released == "final-model":
-            own = replace(own, lower=0.0, theorem=f"{own.theorem}; the lower end is void where all but the last iterate are hidden")
-    sheet = Sheet(claim, run, own)
+    whole = _run(claim)
+    sheet = Sheet(claim, None if whole is None else _part(whole, claim.epsilon_of), None, whole)
+    own = sheet.under()
+    sheet = replace(sheet, own=own)
     findings = twelve(sheet)
-    verdict, reason = _decided(claim, own, findings, run is not None)
+    verdict, reason = _decided(claim, own, findings, whole is not None)
+    by_updates = sheet.too_small or next((f.number < 12 for f in findings if f.effect == "refutes"), False)
+    if verdict == REFUTED and by_updates and claim.released is None and sheet.hidden:
+        reason += "; released is not stated, and this takes every noisy update as seen"
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
         (STATED, SEEN), findings, claim.missing, sheet,
@@ -186,13 +186,25 @@ def _run(claim: Claim) -> Run | None:
     )
 
 
+def _what(claim: Claim) -> str:
+    return f"one {claim.epsilon_of}" if claim.epsilon_of in ("step", "epoch") else "the run"
+
+
+def _part(run: Run, part: str | None) -> Run:
+    """The step or the epoch that the claim is about, else the run; a started batch is paid."""
+    if part not in ("step", "epoch"):
+        return run
+    steps = 1 if part == "step" else min(math.ceil(1.0 / run.rate - 1e-9), run.steps)
+    return replace(run, steps=steps, passes=None if run.passes is None else 1)
+
+
 def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...], told: bool) -> tuple[str, str]:
     refuting = [f for f in findings if f.effect == "refutes"]
     if own is not None and claim.epsilon is not None and own.lower > claim.epsilon:
         if math.isinf(own.lower):
-            return REFUTED, f"the run as stated has no finite epsilon at delta = {claim.delta:g}: {own.theorem}"
+            return REFUTED, f"{_what(claim)} as stated has no finite epsilon at delta = {claim.delta:g}: {own.theorem}"
         return REFUTED, (
-            f"the run as stated needs epsilon >= {shown_down(own.lower, 7)} at delta = {claim.delta:g}, more than the claimed "
+            f"{_what(claim)} as stated needs epsilon >= {shown_down(own.lower, 7)} at delta = {claim.delta:g}, more than the claimed "
             f"{shown(claim.epsilon)}" + _named(refuting)
         )
     if refuting:
@@ -205,7 +217,7 @@ def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...], t
     voiding = [f for f in findings if f.effect == "voids"]
     if own.upper <= claim.epsilon and not voiding:
         rest = _rest(findings)
-        return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for the run as stated{rest}"
+        return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for {_what(claim)} as stated{rest}"
     if voiding:
         return UNDECIDED, f"error {voiding[0].number}, {voiding[0].title}: {voiding[0].text}"
     return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"
