@@ -414,6 +414,16 @@ def re_theorem(text: str) -> bool:
     return any(tag in text for tag in ("ADC20", "FMTT18", "BSA24", "the least of", "every iterate released", "derived here"))
 
 
+def test_releasing_every_iterate_costs_the_records_own_step_wherever_it_is():
+    level = np.array([0.0, 0.5, 2.0])
+    for run in RUNS.values():
+        seen = run.delta(level[:, None], [1, 20, 40], method="composition").upper
+        assert_allclose(seen, replace(run, num_records=1).delta(level[:, None], [1, 1, 1], method="contraction").upper, rtol=1e-14)
+        assert (run.delta(level[:, None], [1, 20, 40]).upper <= seen * (1 + 1e-14)).all()
+        with pytest.raises(ValueError, match="every iterate released"):
+            run.random_stopping().delta(0.5, method="composition")
+
+
 # several passes
 
 
@@ -432,13 +442,13 @@ def test_more_passes_cost_more_and_less_than_releasing_all():
         answers = [run.several_passes(k).delta([0.1, 0.5, 1.0], [[2], [5]]).upper for k in (1, 2, 4)]
         assert (answers[0] <= answers[1] * (1 + 1e-12)).all()
         assert (answers[1] <= answers[2] * (1 + 1e-12)).all()
-        released = run.several_passes(4).delta([0.1, 0.5, 1.0], [[2], [5]], method="released").upper
+        released = run.several_passes(4).delta([0.1, 0.5, 1.0], [[2], [5]], method="composition").upper
         assert (answers[2] <= released * (1 + 1e-12)).all()
 
 
 def test_every_bound_on_several_laplace_passes_reaches_zero():
     run = replace(LAPLACE, num_records=5, diameter=0.6).several_passes(3)
-    for method, most in (("released", 3.0), ("composed", 1.0 + 2 * 0.6), ("contraction", 3.0), ("best", 1.0 + 2 * 0.6)):
+    for method, most in (("composition", 3.0), ("composed", 1.0 + 2 * 0.6), ("contraction", 3.0), ("best", 1.0 + 2 * 0.6)):
         zero = run.epsilon(delta=0.0, method=method).upper
         assert run.delta(epsilon=zero, method=method).upper == 0.0
         assert zero <= most * 1.01
@@ -455,6 +465,19 @@ def test_the_joint_bound_beats_composition_where_the_last_steps_are_many():
     many = replace(FIG_2, num_records=1, diameter=50.0).several_passes(12)
     joint, composed = (float(many.delta(epsilon=2.0, method=m)) for m in ("contraction", "composed"))
     assert composed < joint
+
+
+def test_several_passes_answer_each_epsilon_for_itself_and_thousands_in_seconds():
+    run = replace(FIG_2, num_records=6).several_passes(3)
+    level = np.linspace(0.0, 5.0, 2000)
+    start = time.process_time()
+    together = run.log_delta(level, 5, method="contraction").upper
+    assert time.process_time() - start < 15.0
+    alone = [run.log_delta(x, 5, method="contraction").upper for x in level[::250]]
+    assert_allclose(together[::250], alone, rtol=1e-14)
+    assert (np.diff(together) < 0.0).all()
+    mixed = run.log_delta([0.3, 1e-9, 100.0], 5, method="contraction").upper
+    assert_allclose(mixed[0], run.log_delta(0.3, 5, method="contraction").upper, rtol=1e-14)
 
 
 # bad input

@@ -14,7 +14,7 @@ from dpaccount.conversions import CONVERSIONS
 from dpaccount.results import Bounds, Status
 
 Array = npt.NDArray[np.float64]
-METHODS = ("contraction", "rdp", "shifted", "composed", "released", "nonlinear", "best")
+METHODS = ("contraction", "rdp", "shifted", "composed", "composition", "nonlinear", "best")
 DERIVED = ("nonlinear",)  # proved in the documentation and not published: asked for by name, and not part of `best`
 HIDDEN = "holds only if the last iterate is all that anyone ever sees"
 

@@ -204,11 +204,12 @@ class PNSGD(OnePass):
                 "BSA24: shifted interpolation, Gaussian DP of the last iterate, with the diameter restart, "
                 f"gradient steps with Lipschitz constant {self.contraction:.6g}"
             )))
+        found.append(Theorem("composition", "every iterate released: the record's own step alone, the other steps cost it nothing"))
         found.append(Theorem("nonlinear", "derived here: ADC20's contraction with the coefficient at 1 + (gamma - 1)/delta in every step"))
         return tuple(found)
 
     def refusal(self, method: str) -> str:
-        if method in ("composed", "released"):
+        if method == "composed":
             return "One pass uses each record once, so there is nothing to compose; see several_passes."
         if self.noise != "gaussian":
             return "Its theorem is about Gaussian noise."
@@ -225,6 +226,8 @@ class PNSGD(OnePass):
         after = self.num_records - index
         if method == "contraction":
             return self._contraction(epsilon, after)
+        if method == "composition":
+            return self.log_factors(epsilon)[0]
         if method == "rdp":
             rate = self.rdp_rate(index)
             value = rdp.zcdp_log_delta(rate, epsilon, conversion)
