@@ -234,7 +234,7 @@ class LastIterate(ABC):
 
     def _bounds(self, ends: list[Any], name: Any, instance: bool, low: Any) -> Bounds:
         status = Status.INFINITE_NO_NOISE if self.noiseless else Status.OK
-        known = not instance or type(self).lower is not LastIterate.lower and bool(np.isfinite(low).any())
+        known = not instance or bool(np.isfinite(low).any())
         return Bounds(ends[0], ends[1], ends[2], not instance, name, status, notes=(HIDDEN,) if known else (HIDDEN, NO_INSTANCE))
 
     def _index(self, name: str, index: Any) -> npt.NDArray[np.float64]:

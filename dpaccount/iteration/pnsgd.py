@@ -205,9 +205,10 @@ class PNSGD(OnePass):
                 f"gradient steps with Lipschitz constant {self.contraction:.6g}"
             )))
         found.append(Theorem("composition", "every iterate released: the record's own step alone, the other steps cost it nothing"))
-        found.append(Theorem("nonlinear", 
-            "a nonlinear strong data-processing inequality, proved in the documentation: the coefficient at 1 + (gamma - 1)/delta in every step"
-        ))
+        found.append(Theorem("nonlinear", (
+            "a nonlinear strong data-processing inequality, proved in the documentation: ADC20's contraction with the coefficient "
+            "at 1 + (gamma - 1)/delta in every step"
+        )))
         return tuple(found)
 
     def refusal(self, method: str) -> str:

@@ -217,11 +217,17 @@ _MIXED = {
     "contraction": "ADC20, Theorem 5: contraction of E_gamma and its joint convexity, for every noise scale",
     "rdp": "FMTT18, Lemma 25 and Theorem 26, at orders a with noise_scale >= L sqrt(2 a (a-1)) alone",
     "shifted": "the mean over the stopping time of BSA24's bounds, by joint convexity of E_gamma",
-    "nonlinear": "a nonlinear strong data-processing inequality: the mean over the stopping time of the nonlinear contraction bounds, by joint convexity of E_gamma",
+    "nonlinear": (
+        "a nonlinear strong data-processing inequality: the mean over the stopping time of the nonlinear contraction bounds, "
+        "by joint convexity of E_gamma"
+    ),
 }
 _PERMUTED = {
     "contraction": "ADC20, Theorem 4 or 3, and the joint convexity of E_gamma over the record's place",
     "rdp": "FMTT18, Theorem 23 and Lemma 25 over the record's place, at orders a with noise_scale >= L sqrt(2 a (a-1)) alone",
     "shifted": "the mean over the record's place of BSA24's bounds, by joint convexity of E_gamma",
-    "nonlinear": "a nonlinear strong data-processing inequality: the mean over the record's place of the nonlinear contraction bounds, by joint convexity of E_gamma",
+    "nonlinear": (
+        "a nonlinear strong data-processing inequality: the mean over the record's place of the nonlinear contraction bounds, "
+        "by joint convexity of E_gamma"
+    ),
 }
