@@ -391,6 +391,9 @@ class _Search:
         else:
             text += f"it is {float(achieved):.6g}" + ("." if achieved.status is Status.OK else f" ({achieved.status.value}).")
         towards = [v for v, excess in self.known.items() if not math.isnan(excess) and v != best]
+        worse = [v for v in towards if self.known[v] > self.known[best]]
+        if any(v < best for v in worse) and any(v > best for v in worse):
+            text += " Values on both sides of it are worse: the family is not monotone. Pass a bracket=(low, high) in which it is."
         if self.refusal is not None and not any((v > best) == (self.refused > best) for v in towards):
             text += f" The family refuses values beyond it: {self.refusal}"
         return text

@@ -152,7 +152,7 @@ def _of_method(method: str) -> Works:
         yield "asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps after a record's last use, Lemma 3"
     if "composition" in method:
         yield "dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"
-    if method in ("rdp", "composed", "released"):
+    if method in ("rdp", "composed", "composition"):
         yield from _LAST_ITERATE[method]
     if "group" in method:
         yield "dwork2014algorithmic", "group privacy"
@@ -177,7 +177,7 @@ _LAST_ITERATE: dict[str, tuple[tuple[str, str], ...]] = {
         ("asoodeh2020contraction", "contraction of the hockey-stick divergence by the steps between uses of a record, Lemma 3"),
         ("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),
     ),
-    "released": (("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),),
+    "composition": (("zhu2022optimal", "adaptive composition of dominating pairs, Theorem 10"),),
 }
 
 

@@ -41,6 +41,17 @@ def test_epsilon_in_lines():
     assert float(said["every iterate released"].split()[2]) > 0.2
 
 
+def test_adjacency_is_said_as_it_is():
+    for given, told in (
+        ([], "zero-out: one record is replaced by one that contributes nothing; means divide by 1000 in both data sets"),
+        (["--adjacency", "add-or-remove"], "add-or-remove: one record is added or removed; means divide by 1000 in both data sets"),
+    ):
+        assert fields(run(*WORDS, *NOISE, "--delta", "1e-6", *given).stdout)["adjacency"] == told
+    refused = run(*WORDS, *NOISE, "--delta", "1e-6", "--batches", "10", "--adjacency", "add-or-remove")
+    assert refused.exit_code != 0
+    assert "in several batches" in refused.output
+
+
 def test_delta_in_a_table_for_one_batch():
     found = run(*WORDS, *NOISE, "--batches", "10", "--batch", "3", "--epsilon", "0.1,1")
     assert found.exit_code == 0, found.output

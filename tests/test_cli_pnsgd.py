@@ -23,6 +23,7 @@ def test_delta_of_a_record_with_the_theorem_behind_it(shell):
     found = fields(shell(*BASE, "--noise-scale", 2, "--index", 39, "--epsilon", 0.5, warning=HIDDEN))
     assert found["delta"].startswith("0.056844911 ")
     assert found["record"] == "number 39"
+    assert found["every iterate released"].startswith("delta = 0.238421709 ")
     assert found["adjacency"].startswith("replace-one")
     assert found["theorem"].startswith("ADC20, Theorem 4")
     assert found["method"] == "contraction"
@@ -54,9 +55,9 @@ def test_json_says_what_the_library_says(shell, order, run):
 
 def test_passes_and_methods_reach_the_library(shell):
     out = json.loads(shell(
-        *BASE, "--noise-scale", 2, "--passes", 3, "--index", 38, "--epsilon", 0.5, "--method", "released", "--json", warning=HIDDEN
+        *BASE, "--noise-scale", 2, "--passes", 3, "--index", 38, "--epsilon", 0.5, "--method", "composition", "--json", warning=HIDDEN
     ))
-    expected = RUN.several_passes(3).delta(0.5, 38, method="released").upper
+    expected = RUN.several_passes(3).delta(0.5, 38, method="composition").upper
     assert out["answers"][0]["upper"] == pytest.approx(expected, rel=1e-12)
     out = json.loads(shell(
         *BASE, "--noise-scale", 2, "--index", 20, "--epsilon", 0.5, "--method", "rdp", "--conversion", "mironov", "--json",

@@ -15,7 +15,7 @@ from mpmath import mpf
 from numpy.testing import assert_allclose
 from references import make_iteration
 
-from dpaccount.calibration import calibrate
+from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.citations import cited
 from dpaccount.conversions import renyi_epsilon
 from dpaccount.curves.profile import PrivacyProfile
@@ -347,6 +347,16 @@ def test_the_instance_is_a_lower_end():
     assert_allclose(tight.lower, tight.upper, rtol=1e-9)
 
 
+def test_where_no_instance_is_known_a_note_says_so():
+    told = "no known instance"
+    for run in (FIG_2.random_stopping(), FIG_2.random_permutation(), FIG_2.several_passes(2), replace(FIG_2, lipschitz=0.0)):
+        for asked in (run.delta, run.log_delta):
+            assert any(told in note for note in asked(0.5, 1, method="contraction", instance=True).notes)
+            assert not any(told in note for note in asked(0.5, 1, method="contraction").notes)
+        assert run.delta(0.5, 1, method="contraction", instance=True).lower == 0.0
+    assert not any(told in note for note in FIG_2.delta(0.1, 39, instance=True).notes)
+
+
 def test_strongly_convex_quadratics_attain_shifted_interpolation():
     """The first record of an unconstrained run with equal curvatures: exactly mu."""
     run = replace(FIG_3, diameter=math.inf, gradient_step="spectrum")
@@ -360,6 +370,33 @@ def test_calibration_finds_the_least_noise():
     gaussian = calibrate(lambda s: replace(FIG_2, num_records=1, noise_scale=s), epsilon=1.0, delta=1e-5)
     assert float(found) == pytest.approx(2 * 3.73063163481594183, rel=1e-8), "the last record is released at once"
     assert float(gaussian) == pytest.approx(float(found), rel=1e-8)
+
+
+class OneRecord:
+    """A run as one record sees it."""
+
+    def __init__(self, run, index):
+        self.run, self.index = run, index
+
+    def delta(self, epsilon):
+        return self.run.delta(epsilon, self.index)
+
+    def epsilon(self, delta):
+        return self.run.epsilon(delta, self.index)
+
+
+def test_calibration_of_steps_and_of_the_step_size():
+    """More later steps hide more; a longer step adds more noise until, at 2/beta, steps begin to move points apart."""
+    later = calibrate(lambda n: OneRecord(replace(FIG_2, num_records=n), 1), epsilon=0.4, delta=1e-6, integer=True)
+    assert later.achieved.upper <= 0.4 < float(replace(FIG_2, num_records=int(later.infeasible)).epsilon(1e-6, index=1))
+
+    def family(step: float) -> OneRecord:
+        return OneRecord(replace(FIG_2, step_size=step), 38)
+
+    found = calibrate(family, epsilon=0.5, delta=1e-3, bracket=(0.01, 2.0))
+    assert found.achieved.upper <= 0.5 < float(family(found.infeasible).epsilon(1e-3))
+    with pytest.raises(UnreachableTarget, match=r"not monotone. Pass a bracket="):
+        calibrate(family, epsilon=0.01, delta=1e-9)
 
 
 def test_edges():
@@ -411,7 +448,17 @@ def test_every_method_names_its_theorem():
 
 
 def re_theorem(text: str) -> bool:
-    return any(tag in text for tag in ("ADC20", "FMTT18", "BSA24", "the least of", "every iterate released", "derived here"))
+    return any(tag in text for tag in ("ADC20", "FMTT18", "BSA24", "the least of", "every iterate released", "data-processing inequality"))
+
+
+def test_releasing_every_iterate_costs_the_records_own_step_wherever_it_is():
+    level = np.array([0.0, 0.5, 2.0])
+    for run in RUNS.values():
+        seen = run.delta(level[:, None], [1, 20, 40], method="composition").upper
+        assert_allclose(seen, replace(run, num_records=1).delta(level[:, None], [1, 1, 1], method="contraction").upper, rtol=1e-14)
+        assert (run.delta(level[:, None], [1, 20, 40]).upper <= seen * (1 + 1e-14)).all()
+        with pytest.raises(ValueError, match="every iterate released"):
+            run.random_stopping().delta(0.5, method="composition")
 
 
 # several passes
@@ -432,13 +479,13 @@ def test_more_passes_cost_more_and_less_than_releasing_all():
         answers = [run.several_passes(k).delta([0.1, 0.5, 1.0], [[2], [5]]).upper for k in (1, 2, 4)]
         assert (answers[0] <= answers[1] * (1 + 1e-12)).all()
         assert (answers[1] <= answers[2] * (1 + 1e-12)).all()
-        released = run.several_passes(4).delta([0.1, 0.5, 1.0], [[2], [5]], method="released").upper
+        released = run.several_passes(4).delta([0.1, 0.5, 1.0], [[2], [5]], method="composition").upper
         assert (answers[2] <= released * (1 + 1e-12)).all()
 
 
 def test_every_bound_on_several_laplace_passes_reaches_zero():
     run = replace(LAPLACE, num_records=5, diameter=0.6).several_passes(3)
-    for method, most in (("released", 3.0), ("composed", 1.0 + 2 * 0.6), ("contraction", 3.0), ("best", 1.0 + 2 * 0.6)):
+    for method, most in (("composition", 3.0), ("composed", 1.0 + 2 * 0.6), ("contraction", 3.0), ("best", 1.0 + 2 * 0.6)):
         zero = run.epsilon(delta=0.0, method=method).upper
         assert run.delta(epsilon=zero, method=method).upper == 0.0
         assert zero <= most * 1.01
@@ -455,6 +502,19 @@ def test_the_joint_bound_beats_composition_where_the_last_steps_are_many():
     many = replace(FIG_2, num_records=1, diameter=50.0).several_passes(12)
     joint, composed = (float(many.delta(epsilon=2.0, method=m)) for m in ("contraction", "composed"))
     assert composed < joint
+
+
+def test_several_passes_answer_each_epsilon_for_itself_and_thousands_in_seconds():
+    run = replace(FIG_2, num_records=6).several_passes(3)
+    level = np.linspace(0.0, 5.0, 2000)
+    start = time.process_time()
+    together = run.log_delta(level, 5, method="contraction").upper
+    assert time.process_time() - start < 15.0
+    alone = [run.log_delta(x, 5, method="contraction").upper for x in level[::250]]
+    assert_allclose(together[::250], alone, rtol=1e-14)
+    assert (np.diff(together) < 0.0).all()
+    mixed = run.log_delta([0.3, 1e-9, 100.0], 5, method="contraction").upper
+    assert_allclose(mixed[0], run.log_delta(0.3, 5, method="contraction").upper, rtol=1e-14)
 
 
 # bad input

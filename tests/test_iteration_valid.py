@@ -162,28 +162,84 @@ def test_several_passes(passes):
     assert near > 0.5
 
 
+def bent_case(rng: np.random.Generator, number: int) -> Case:
+    """Large steps, kinks and losses that bend downwards, on an interval: quadratics whose gradients have norm at most L there."""
+    noise = ("gaussian", "laplace")[number % 2]
+    diameter, lipschitz = (float(v) for v in rng.uniform(0.5, 2.0, 2))
+    most = 2 * lipschitz / diameter  # the curvature of which gradients reach L at both ends
+    beta = most * float(rng.choice([rng.uniform(0.3, 1.0), rng.uniform(1.0, 4.0), math.inf]))
+    rho = float(rng.choice([-min(beta, 4 * most), rng.uniform(-1.0, 1.0) * min(beta, most)]))
+    eta, n = float(rng.uniform(0.3, 4.0)) / most, int(rng.integers(1, 5))
+    run = PNSGD(n, lipschitz, beta, rho, eta, diameter, noise, float(rng.uniform(0.1, 1.5)) * diameter / eta)
+    index, half = int(rng.integers(1, n + 1)), diameter / 2
+    low, high = max(rho, -most), min(beta, most)
+
+    def step(side: float) -> tuple[float, float]:
+        curvature = float(rng.choice([low, high, min(max(0.0, low), high)]))
+        return 1 - eta * curvature, eta * (lipschitz - abs(curvature) * half) * side
+
+    steps = [step(float(rng.choice([-1.0, 0.0, 1.0]))) for _ in range(n)]
+    steps[index - 1] = step(1.0)
+    others = [*steps[: index - 1], step(-1.0), *steps[index:]]
+    chain = Chain(tuple(steps), tuple(others), -half, half, noise, eta * run.noise_scale, float(rng.choice([-half, half])))
+    return Case(run, index, chain)
+
+
 def test_bounds_hold_outside_the_convex_class():
-    """Large steps and losses that bend downwards, on an interval: what still holds is above the exact curves too."""
-    rng = np.random.default_rng(5)
-    for number in range(40):
-        noise = ("gaussian", "laplace")[number % 2]
-        diameter, lipschitz, beta = (float(v) for v in rng.uniform(0.5, 2.0, 3))
-        beta = min(beta, 2 * lipschitz / diameter)
-        rho = float(rng.uniform(-beta, beta))
-        eta = float(rng.uniform(0.5, 4.0)) / max(beta + rho, beta)
-        n = int(rng.integers(1, 5))
-        run = PNSGD(n, lipschitz, beta, rho, eta, diameter, noise, float(rng.uniform(0.3, 2.0)) * diameter / eta)
-        index, half = int(rng.integers(1, n + 1)), diameter / 2
-
-        def step(run: PNSGD = run, half: float = half) -> tuple[float, float]:
-            curvature = float(rng.choice([run.strong_convexity, run.smoothness]))
-            room = run.lipschitz - abs(curvature) * half
-            return 1 - run.step_size * curvature, run.step_size * room * float(rng.choice([-1.0, 1.0]))
-
-        steps = [step() for _ in range(n)]
-        others = [*steps[: index - 1], step(), *steps[index:]]
-        chain = Chain(tuple(steps), tuple(others), -half, half, noise, eta * run.noise_scale, float(rng.uniform(-half, half)))
-        case = Case(run, index, chain)
-        curve = exact(case)
+    """What still holds is above the exact curves too, and each of the spreads is nearly reached."""
+    rng, near = np.random.default_rng(5), dict.fromkeys(("steps' Lipschitz constant", "gradients' norm", "both, convex"), 0.0)
+    for number in range(250):
+        case = bent_case(rng, number)
+        run, curve = case.run, exact(case)
         for method in run.methods:
-            assert excess_over(case, curve, run.delta(EPSILON, index, method=method).upper) <= 0.0, (method, case)
+            bound = run.delta(EPSILON, case.index, method=method).upper
+            assert excess_over(case, curve, bound) <= 0.0, (method, case)
+        far, push = run.diameter, 2 * run.step_size * run.lipschitz
+        convex = math.hypot(math.sqrt(max(1 - 2 * run.step_size * run.strong_convexity, 0)) * far, push)
+        spreads = (run.contraction * far, far + push, convex)
+        if not run.contracts and case.index < run.num_records:
+            assert run.spread == min(spreads)
+            product = float(run.delta(0.0, case.index, method="contraction").upper)
+            name = list(near)[spreads.index(run.spread)]
+            near[name] = max(near[name], float(curve[EPSILON == 0.0][0]) / product if product < 0.95 else 0.0)
+    assert near["steps' Lipschitz constant"] > 0.9
+    assert near["gradients' norm"] > 0.9
+    assert near["both, convex"] > 0.5, "on a line convex losses cannot use both at once"
+
+
+def test_where_no_loss_has_so_small_gradients_half_their_difference_is_enough():
+    """2L < rho D: a strongly convex loss has larger gradients on K; steps still contract, and records still differ by 2L."""
+    rng, near = np.random.default_rng(8), 0.0
+    for number in range(50):
+        noise = ("gaussian", "laplace")[number % 2]
+        n, lipschitz, rho = int(rng.integers(2, 4)), float(rng.uniform(0.05, 0.5)), float(rng.uniform(0.3, 1.0))
+        diameter, beta = float(rng.uniform(2.0, 8.0)) * lipschitz / rho, rho * float(rng.uniform(1.0, 1.3))
+        eta = float(rng.choice([rng.uniform(0.1, 0.5), rng.uniform(0.5, 0.55)])) / rho
+        run = PNSGD(n, lipschitz, beta, rho, eta, diameter, noise, float(rng.uniform(0.5, 4.0)) * lipschitz, "spectrum")
+        assert 2 * lipschitz < rho * diameter
+        steps = [(1 - eta * float(rng.choice([rho, beta])), 0.0) for _ in range(n)]
+        index, half = int(rng.integers(1, n + 1)), diameter / 2
+        moved = [[(c, s * eta * lipschitz if t == index else 0.0) for t, (c, _) in enumerate(steps, 1)] for s in (1.0, -1.0)]
+        case = Case(run, index, Chain(tuple(moved[0]), tuple(moved[1]), -half, half, noise, eta * run.noise_scale))
+        curve = exact(case)
+        for step in ("spectrum", "cocoercivity"):
+            other = replace(run, gradient_step=step)
+            for method in other.methods:
+                bound = other.delta(EPSILON, index, method=method).upper
+                assert excess_over(case, curve, bound) <= 0.0, (method, case)
+                if index < n and bound[2] < 0.95:
+                    near = max(near, float(curve[2] / bound[2]))
+    assert near > 0.9
+
+
+def test_the_spread_of_a_contracting_step_is_that_of_its_lipschitz_constant():
+    run = PNSGD(2, 0.1, 1.0, 1.0, 0.5, 10.0, "gaussian", 0.2, "spectrum")
+    chain = Chain(((0.5, 0.05), (0.5, 0.0)), ((0.5, -0.05), (0.5, 0.0)), -5.0, 5.0, "gaussian", 0.1)
+    exact_delta = float(chain.delta(0.0))
+    assert exact_delta == pytest.approx(0.17694, abs=1e-5)
+    assert run.spread == 5.0
+    for method in run.methods:
+        assert float(run.delta(0.0, 1, method=method).upper) >= exact_delta
+    far = replace(run, smoothness=math.inf)  # no Lipschitz constant, and no loss whose gradients have norm L on the set
+    assert far.spread == math.inf
+    assert far.delta(0.0, 1).upper == pytest.approx(far.delta(0.0, 2).upper, rel=1e-12)

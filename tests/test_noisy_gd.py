@@ -196,9 +196,12 @@ def test_the_pair_composes_and_says_what_the_run_says():
     assert_allclose(float(PLAIN.trade_off(0.05)), float(PrivacyProfile(PLAIN.pair(), "as-written").trade_off(0.05)))
 
 
-def test_replace_one_doubles_and_zero_out_is_removal():
+def test_replace_one_doubles_and_removal_is_zero_out_in_one_batch_alone():
+    assert PLAIN.adjacency == "zero-out"
     assert_allclose(replace(PLAIN, adjacency="replace-one").mu(), 2.0 * PLAIN.mu(), rtol=1e-12)
-    assert replace(PLAIN, adjacency="zero-out").mu() == PLAIN.mu()
+    assert replace(PLAIN, adjacency="add-or-remove").mu() == PLAIN.mu(), "a sum over a public number loses one term"
+    with pytest.raises(ValueError, match="in several batches"):
+        replace(CYCLIC, adjacency="add-or-remove")
 
 
 def test_special_answers_say_why():
@@ -268,7 +271,7 @@ def test_the_theorem_is_cited():
     {"num_records": 0}, {"num_records": 1.5}, {"batches": 7}, {"batches": 0}, {"lipschitz": -1.0}, {"smoothness": "1"},
     {"strong_convexity": 1.5}, {"strong_convexity": -1.5}, {"step_size": 0.0}, {"noise_scale": -1.0}, {"noise_scale": 1e-30},
     {"steps": 0}, {"steps": 1.5}, {"steps": math.nan}, {"diameter": 0.0}, {"diameter": math.nan}, {"adjacency": "as-written"},
-    {"adjacency": "neighbours"},
+    {"adjacency": "neighbours"}, {"adjacency": "add-or-remove", "batches": 2},
 ])
 def test_bad_runs_are_refused_in_the_one_shape(change):
     with pytest.raises((ValueError, TypeError), match=SHAPE):

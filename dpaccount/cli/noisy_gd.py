@@ -45,7 +45,8 @@ class Steps(Whole):
 @click.option("--batch", type=Whole(), help="Whose records are meant, from 1 (default: the worst).")
 @click.option(
     "--adjacency", type=click.Choice([str(a) for a in Adjacency if a is not Adjacency.AS_WRITTEN]),
-    default=str(Adjacency.ADD_OR_REMOVE), show_default=True, help="Which data sets are neighbours.",
+    default=str(Adjacency.ZERO_OUT), show_default=True,
+    help="Which data sets are neighbours; add-or-remove is for one batch.",
 )
 @click.option("--method", type=click.Choice(METHODS), default="best", show_default=True, help="The bound.")
 @click.option("--epsilon", type=Numbers(), help="Find delta there, or a comma list.")
@@ -140,7 +141,7 @@ def _facts(run: NoisyGD, batch: int | None, answers: list[Bounds], points: tuple
         ("losses", f"{run.lipschitz:g}-Lipschitz, {run.smoothness:g}-smooth, {curvature}; {run.num_records} records"),
         ("steps", f"{run.steps:g}, {order}" if run.steps == math.inf else f"{run.steps}, {order}"),
         ("step", f"{step}; {inside}"),
-        ("adjacency", f"{relation}: {RELATIONS[relation]}; the number of records stays"),
+        ("adjacency", f"{relation}: {RELATIONS[relation]}; means divide by {run.num_records // run.batches} in both data sets"),
         assumes(answers, run.strong_convexity >= 0.0),
         ("theorem", "; ".join(dict.fromkeys(_theorem(run, name) for b in answers for name in b.methods))),
         ("every iterate released", f"{asked} = {shown_up(float(everywhere.upper))} at the first point"),

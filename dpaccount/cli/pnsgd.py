@@ -30,7 +30,7 @@ POINTS = 121
 # Okabe and Ito's colours, which also differ in grey, and lines that differ without colour
 STYLES = {
     "contraction": ("#0072B2", "-"), "rdp": ("#D55E00", (0, (3, 1, 1, 1))), "shifted": ("#009E73", (0, (5, 1.5))),
-    "composed": ("#E69F00", (0, (1, 1))), "released": ("#000000", ":"), "nonlinear": ("#CC79A7", (0, (3, 1))),
+    "composed": ("#E69F00", (0, (1, 1))), "composition": ("#000000", ":"), "nonlinear": ("#CC79A7", (0, (3, 1))),
 }  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def pnsgd_command(
     elif target is not None:
         print_noise(fields["noise_scale"], target, asked, answers[0], _facts(fields, order, passes, index, run, answers))
     else:
-        print_answers(given, points, asked, answers, _facts(fields, order, passes, index, run, answers))
+        print_answers(given, points, asked, answers, _facts(fields, order, passes, index, run, answers, points[0], asked))
     if plot is not None:
         _draw(run, index, against, None if levels is None else levels[0], conversion, plot)
         click.echo(f"plot written to {plot}", err=True)
@@ -140,13 +140,18 @@ def _calibrated(
 
 
 def _facts(
-    fields: dict[str, Any], order: str, passes: int, index: int | None, run: LastIterate, answers: list[Bounds]
+    fields: dict[str, Any], order: str, passes: int, index: int | None, run: LastIterate, answers: list[Bounds],
+    point: float, asked: str,
 ) -> list[tuple[str, str]]:
     """The run, whose guarantee it is, and what stands behind it."""
     one = PNSGD(**fields)
     curvature = "convex" if one.strong_convexity == 0.0 else f"{one.strong_convexity:g}-strongly convex"
     if one.strong_convexity < 0.0:
         curvature = f"not convex (Hessian >= {one.strong_convexity:g})"
+    everywhere: list[tuple[str, str]] = []
+    if "composition" in run.methods:
+        seen = getattr(run, asked)(point, index, method="composition")
+        everywhere.append(("every iterate released", f"{asked} = {shown_up(float(seen.upper))} at the first point"))
     inside = "no projection" if one.diameter == math.inf else f"projected onto a set of diameter {one.diameter:g}"
     noise = f"{one.noise} noise {shown_up(one.noise_scale, 12)}"
     steps = f"{one.num_records}, {ORDERS[order]}" if passes == 1 else f"{passes} passes of {one.num_records}, {ORDERS[order]} of each"
@@ -158,6 +163,7 @@ def _facts(
         ("adjacency", "replace-one: one record is exchanged for another"),
         assumes(answers, one.strong_convexity >= 0.0),
         ("theorem", "; ".join(dict.fromkeys(run.theorem(name) for b in answers for name in b.methods))),
+        *everywhere,
     ]
 
 

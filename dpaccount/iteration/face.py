@@ -14,8 +14,9 @@ from dpaccount.conversions import CONVERSIONS
 from dpaccount.results import Bounds, Status
 
 Array = npt.NDArray[np.float64]
-METHODS = ("contraction", "rdp", "shifted", "composed", "released", "nonlinear", "best")
-DERIVED = ("nonlinear",)  # proved in the documentation and not published: asked for by name, and not part of `best`
+METHODS = ("contraction", "rdp", "shifted", "composed", "composition", "nonlinear", "best")
+DERIVED = ("nonlinear",)  # a nonlinear strong data-processing inequality, proved in the documentation: asked for by name, not in `best`
+NO_INSTANCE = "no known instance says more here than what every mechanism has, which is `lower`"
 HIDDEN = "holds only if the last iterate is all that anyone ever sees"
 
 
@@ -36,8 +37,8 @@ class Curve(NamedTuple):
 class LastIterate(ABC):
     """Privacy of one record when only the last iterate is released; neighbours exchange that record (replace-one).
 
-    `delta`, `log_delta` and `epsilon` take a `method`: one of `methods`. ``best`` is the least of all published theorems that
-    hold; ``nonlinear`` is derived here (see `nonlinear_contraction`) and asked for by name.
+    `delta`, `log_delta` and `epsilon` take a `method`: one of `methods`. ``best`` is the least of all theorems of the cited papers
+    that hold; ``nonlinear``, a nonlinear strong data-processing inequality (see `nonlinear_contraction`), is asked for by name.
     """
 
     @property
@@ -87,7 +88,7 @@ class LastIterate(ABC):
 
     @property
     def published(self) -> tuple[str, ...]:
-        """The names of the published bounds that hold: those that ``best`` is the least of."""
+        """The names of the cited papers' bounds that hold: those that ``best`` is the least of."""
         return tuple(t.name for t in self.theorems() if t.name not in DERIVED)
 
     def theorem(self, method: str) -> str:
@@ -108,12 +109,14 @@ class LastIterate(ABC):
         index : int or array of int, optional
             Which record, from 1 to n; by default the worst.
         method : str
-            One of `methods`.
+            One of `methods`. ``best`` is the plain minimum at each epsilon: a bound, but the minimum of curves need not be a privacy
+            curve; `best_of` makes it one, for composition and trade-off functions.
         conversion : {"improved", "mironov", "optimal"}
             How Renyi bounds become delta.
         instance : bool
             Put the exact curve of the worst known instance into `lower` (one-dimensional, by quadrature): slower, and not
-            certified. Otherwise `lower` is what every mechanism has, max(0, 1 - e^eps).
+            certified. Otherwise, and where no known instance says more (a note says so), `lower` is what every mechanism has,
+            max(0, 1 - e^eps). Random stopping, random order and several passes have no known instance.
 
         Guarantee
         ---------
@@ -123,14 +126,14 @@ class LastIterate(ABC):
         logs, name = self._answer("delta", epsilon, index, method, conversion, instance)
         with np.errstate(under="ignore"):
             ends = [np.exp(v) if np.ndim(v) == 0 or any(v.strides) else np.broadcast_to(np.exp(v.flat[0]), v.shape) for v in logs]
-        return self._bounds(ends, name, instance)
+        return self._bounds(ends, name, instance, logs[0])
 
     def log_delta(
         self, epsilon: Any, index: Any = None, *, method: str = "best", conversion: str = "improved", instance: bool = False
     ) -> Bounds:
         """log delta(eps): keeps its digits where delta underflows. As `delta` otherwise."""
         logs, name = self._answer("log_delta", epsilon, index, method, conversion, instance)
-        return self._bounds(logs, name, instance)
+        return self._bounds(logs, name, instance, logs[0])
 
     def epsilon(
         self, delta: Any = None, index: Any = None, *, method: str = "best", conversion: str = "improved", log_delta: Any = None
@@ -229,9 +232,10 @@ class LastIterate(ABC):
         missed = ~done & ~met(high)
         return np.asarray(np.where(done, 0.0, np.where(missed, np.inf, high)))
 
-    def _bounds(self, ends: list[Any], name: Any, instance: bool) -> Bounds:
+    def _bounds(self, ends: list[Any], name: Any, instance: bool, low: Any) -> Bounds:
         status = Status.INFINITE_NO_NOISE if self.noiseless else Status.OK
-        return Bounds(ends[0], ends[1], ends[2], not instance, name, status, notes=(HIDDEN,))
+        known = not instance or bool(np.isfinite(low).any())
+        return Bounds(ends[0], ends[1], ends[2], not instance, name, status, notes=(HIDDEN,) if known else (HIDDEN, NO_INSTANCE))
 
     def _index(self, name: str, index: Any) -> npt.NDArray[np.float64]:
         owner, n = f"{type(self).__name__}.{name}", self.records

@@ -260,8 +260,8 @@ def worst_instances(run: Any, index: int) -> tuple[Chain, ...]:
 
     Steps after the record have curvature rho, which contracts least, with and without a push to one side. The record's own
     gradients are rho y + g and rho y - g with g the largest that L allows on the interval. The steps before it have the curvature
-    that leaves the least noise. Without a projection no strongly convex loss has bounded gradients, and L is read as what
-    the theorems use, half the largest difference of two records' gradients.
+    that leaves the least noise. Without a projection no strongly convex loss has bounded gradients, and L is read as the bounds
+    read it there, half the largest difference of two records' gradients (see `PNSGD`).
     """
     eta, rho = run.step_size, max(run.strong_convexity, 0.0)
     free = run.diameter == math.inf

@@ -47,7 +47,7 @@ class NoisyGD:
     Parameters
     ----------
     num_records : int
-        n >= 1, public and fixed: means divide by it (by n/batches), also where a record was removed.
+        n >= 1, public and fixed: means divide by it (by n/batches), whatever a record contributes.
     lipschitz : float
         L >= 0: l has gradients of norm at most L; r does not count. Clipping gradients to L does not give this: clipped steps
         need not be gradient steps of convex losses.
@@ -65,8 +65,10 @@ class NoisyGD:
         of the convex set K, or inf without a projection.
     batches : int
         A divisor of n; n/batches records in each.
-    adjacency : {"add-or-remove", "zero-out", "replace-one"}
-        The record's l leaves the mean, whose n stays (sensitivity L/batch size), or is exchanged (2L/batch size).
+    adjacency : {"zero-out", "add-or-remove", "replace-one"}
+        The record's l is replaced by 0 (sensitivity L/batch size), or exchanged (2L/batch size). Add-or-remove is for one batch
+        alone: the mean of the records present is a sum divided by the public n, so a removed record counts as 0; r stays. In
+        several batches a removed record would move all after it into other places, and that is refused.
 
     Guarantee
     ---------
@@ -100,7 +102,7 @@ class NoisyGD:
     steps: float
     diameter: float = math.inf
     batches: int = 1
-    adjacency: str = Adjacency.ADD_OR_REMOVE
+    adjacency: str = Adjacency.ZERO_OUT
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -125,7 +127,10 @@ class NoisyGD:
         put("diameter", _check.real(OWNER, "diameter", self.diameter, low=0.0, open_low=True, infinite=True, hint=hint))
         relation = parse(OWNER, self.adjacency)
         if relation is Adjacency.AS_WRITTEN:
-            _check.refuse(OWNER, "adjacency", "'add-or-remove', 'zero-out' or 'replace-one'", str(relation))
+            _check.refuse(OWNER, "adjacency", "'zero-out', 'add-or-remove' or 'replace-one'", str(relation))
+        if relation is Adjacency.ADD_OR_REMOVE and self.batches > 1:
+            _check.refuse(OWNER, "adjacency", "'zero-out' or 'replace-one' in several batches", str(relation),
+                          "Removing a record would change the partition into batches of one size; it is proved for one batch alone.")
         put("adjacency", str(relation))
 
     # the setting

@@ -1,4 +1,4 @@
-"""Contraction of E_gamma where the smaller the divergence, the more a kernel contracts it."""
+"""A nonlinear strong data-processing inequality for E_gamma: the smaller the divergence, the more a kernel contracts it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
 
 Array = npt.NDArray[np.float64]
-GRID = 100  # points of intermediate curves
+GRID = 128  # splits of epsilon, up to the power of two above it
+SMALLEST, ROWS = 2.0**-20, 1000  # the end of the finest grid, and how many epsilons are followed at once
 POINTS, MAX_POINTS = 400, 2**20  # of a pass's own curve when passes are composed, and of all of them
 
 
@@ -43,7 +44,7 @@ class SeveralPasses(LastIterate):
       (the last: ``a b^{n-i}``) whatever was released before, and dominating pairs compose adaptively (ZDW22, Theorem 10);
     - ``rdp``: the same with Renyi rates, which add;
     - ``shifted``: one interpolation over all uses, or, where gradient steps may expand, one for each pass, composed;
-    - ``released``: all iterates are released: k mechanisms with noise of scale sigma and sensitivity 2L.
+    - ``composition``: all iterates are released: k mechanisms with noise of scale sigma and sensitivity 2L.
 
     Nothing here has passes in another order, or an order drawn anew.
 
@@ -53,7 +54,7 @@ class SeveralPasses(LastIterate):
     >>> p = PNSGD(num_records=40, lipschitz=1, smoothness=1, strong_convexity=0, step_size=0.5, diameter=1, noise_scale=2.0)
     >>> three = p.several_passes(3)
     >>> answer = three.delta(epsilon=0.5, index=20, method="contraction")
-    >>> float(answer) < 1e-12 < float(three.delta(epsilon=0.5, index=20, method="released"))
+    >>> float(answer) < 1e-12 < float(three.delta(epsilon=0.5, index=20, method="composition"))
     True
     """
 
@@ -80,8 +81,8 @@ class SeveralPasses(LastIterate):
         return self.run.bounded
 
     def theorems(self) -> tuple[Theorem, ...]:
-        names = [t.name for t in self.run.theorems() if t.name not in DERIVED]
-        return tuple(Theorem(n, _STATED[n]) for n in (names[0], "composed", *names[1:], "released"))
+        names = [t.name for t in self.run.theorems() if t.name not in (*DERIVED, "composition")]
+        return tuple(Theorem(n, _STATED[n]) for n in (names[0], "composed", *names[1:], "composition"))
 
     def refusal(self, method: str) -> str:
         return self.run.refusal(method)
@@ -89,7 +90,7 @@ class SeveralPasses(LastIterate):
     def curve(self, method: str, epsilon: Array, index: Array, conversion: str) -> Curve:
         if method == "contraction":
             return self._joint(epsilon, index)
-        if method in ("composed", "released"):
+        if method in ("composed", "composition"):
             return self._composed(method, epsilon, index)
         if method == "rdp":
             rate = self.run.rdp_rate(index) + (self.passes - 1) * self.run.rdp_rate(1)
@@ -102,41 +103,85 @@ class SeveralPasses(LastIterate):
     # the curve followed from pass to pass
 
     def _joint(self, epsilon: Array, index: Array) -> Curve:
-        top = float(epsilon.max(initial=0.0))
-        grid = np.unique(np.concatenate([np.linspace(0.0, top, GRID if self.passes > 1 else 1), epsilon.ravel()]))
-        use = self._last_use(grid)
-        place = np.searchsorted(grid, epsilon)
+        level, place = np.unique(epsilon, return_inverse=True)
         _, later = self.run.log_factors(epsilon)
         after = self.records - index
         with np.errstate(invalid="ignore"):
             rest = np.where(after > 0.0, after * later.value, 0.0)
-        return Curve(use.value[place] + rest, use.error[place] + after * later.error)
+        return Curve(self._last_use(level)[place.reshape(epsilon.shape)] + rest, after * later.error)
 
-    def _last_use(self, grid: Array) -> Curve:
-        """log E_gamma right after the record's last use, on an increasing grid of epsilon, from above."""
-        own, later = self.run.log_factors(grid)
+    def _last_use(self, level: Array) -> Array:
+        """log E_gamma right after the record's last use, from above: every epsilon for itself, over the grid of its power of two."""
+        found, top = np.empty(level.size), np.exp2(np.clip(np.ceil(np.log2(np.maximum(level, SMALLEST))), -20.0, 1000.0))
+        for end in np.unique(top):
+            (here,) = np.nonzero(top == end)
+            for some in np.split(here, range(ROWS, here.size, ROWS)):
+                found[some] = self._split(level[some], float(end))
+        return found
+
+    def _split(self, level: Array, end: float) -> Array:
+        """The same for epsilons up to the end of one grid; eps_1 is a point of the grid, or the epsilon itself."""
+        upper = self._own(level)
+        if self.passes == 1:
+            return upper
+        grid = np.linspace(0.0, end, GRID)
+        use = self._use(level, np.hstack([np.broadcast_to(grid, (level.size, GRID)), level[:, None]]))
+        before: Array | None = None
+        for known in self._on_grid(end):
+            new = use(np.hstack([np.broadcast_to(known, (level.size, GRID)), upper[:, None]]))
+            if known is before and np.array_equal(new, upper):
+                break  # and so it stays
+            upper, before = new, known
+        return upper
+
+    @cached_property
+    def _on_grid(self) -> Callable[[float], list[Array]]:
+        """log E_gamma after each use but the last, on the grid that ends there; the latest are kept."""
+
+        @lru_cache(maxsize=16)
+        def made(end: float) -> list[Array]:
+            grid = np.linspace(0.0, end, GRID)
+            use, found = self._use(grid, np.broadcast_to(grid, (GRID, GRID))), [self._own(grid)]
+            for _ in range(self.passes - 2):
+                new = use(np.broadcast_to(found[-1], (GRID, GRID)))
+                found.append(found[-1] if np.array_equal(new, found[-1]) else new)
+                if found[-1] is found[-2]:
+                    return found + found[-1:] * (self.passes - 1 - len(found))
+            return found
+
+        return made
+
+    def _own(self, level: Array) -> Array:
+        own, _ = self.run.log_factors(level)
+        return np.asarray(own.value + own.error)
+
+    def _use(self, level: Array, first: Array) -> Callable[[Array], Array]:
+        """From log E_{gamma_1} after a use, by (row of gamma, split), to log E_gamma after the next one."""
+        possible = first <= level[:, None]
+        first = np.where(possible, first, 0.0)
+        rest = (level[:, None] - first) * (1.0 - 2 * ULP)
+        _, later = self.run.log_factors(first)
         n = self.records
         with np.errstate(invalid="ignore"):
-            between = (n - 1) * (later.value + later.error) if n > 1 else np.zeros(grid.size)
-        upper = own.value + own.error
-        rows, columns = np.tril_indices(grid.size)  # eps of the answer, eps_1 <= eps
-        rest = grid[rows] - grid[columns]
+            between = (n - 1) * (later.value + later.error) if n > 1 else np.zeros(first.shape)
         value = log_overlap(self.run.noise, rest, self.run.sensitivity)
         alone = value + overlap_error(self.run.noise, rest, self.run.sensitivity, value)
         far = self.run.reach + self.run.sensitivity
-        for _ in range(self.passes - 1):
-            before = np.minimum(upper + between, 0.0)[columns]  # log d
-            with np.errstate(over="ignore", divide="ignore"):
-                raised = rest + np.logaddexp(0.0, np.log(np.expm1(grid[columns])) - before)
-                raised = np.where(before == -np.inf, np.where(grid[columns] > 0.0, np.inf, rest), raised)
+        with np.errstate(divide="ignore"):
+            more = first + log1m_exp(-first)  # log(gamma_1 - 1)
+
+        def use(upper: Array) -> Array:
+            before = np.minimum(upper + between, 0.0)  # log d
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                raised = rest + np.logaddexp(0.0, more - before) * (1.0 - 8 * ULP)
+                raised = np.where(before == -np.inf, np.where(first > 0.0, np.inf, rest), raised)
             apart = self._apart(raised, far)
             with np.errstate(divide="ignore"):
                 both = np.logaddexp(alone + log1m_exp(before), before + apart)
-            split = np.maximum(alone, both)
-            upper = np.full(grid.size, np.inf)
-            np.minimum.at(upper, rows, split)
-            upper += 32 * ULP * np.where(np.isfinite(upper), 1.0 + np.abs(upper), 0.0)
-        return Curve(upper, np.zeros(grid.size))
+            split = np.where(possible, np.maximum(alone, both), np.inf).min(axis=1)
+            return np.asarray(split + 32 * ULP * np.where(np.isfinite(split), 1.0 + np.abs(split), 0.0))
+
+        return use
 
     def _apart(self, epsilon: Array, far: float) -> Array:
         finite = epsilon < np.inf
@@ -148,7 +193,7 @@ class SeveralPasses(LastIterate):
 
     def _composed(self, method: str, epsilon: Array, index: Array) -> Curve:
         shape = np.broadcast_shapes(epsilon.shape, index.shape)
-        if method == "released" and self.run.noise == "gaussian":
+        if method == "composition" and self.run.noise == "gaussian":
             mu = self.run.sensitivity * math.sqrt(self.passes)
             value = np.broadcast_to(log_overlap("gaussian", epsilon, mu), shape)
             return Curve(value, overlap_error("gaussian", epsilon, mu, value))
@@ -156,7 +201,7 @@ class SeveralPasses(LastIterate):
         value = np.empty(shape)
         for after in np.unique(self.records - place):
             here = place == self.records - after
-            ends = (0.0, 0.0) if method == "released" else (self.records - 1.0, float(after))
+            ends = (0.0, 0.0) if method == "composition" else (self.records - 1.0, float(after))
             with np.errstate(divide="ignore"):
                 value[here] = np.log(self._released(*ends)(e[here]))
         return Curve(value, np.zeros(shape))
@@ -197,5 +242,5 @@ _STATED = {
     "composed": "ADC20, Theorem 4 or 3 for each pass, composed as if the iterate before every use were released (ZDW22, Theorem 10)",
     "rdp": "FMTT18, Theorem 23 or BBGG19, Theorem 5 for each pass, composed as if the iterate before every use were released",
     "shifted": "BSA24: shifted interpolation over all uses of the record; composed by pass where gradient steps may expand",
-    "released": "every iterate released: the record's steps compose",
+    "composition": "every iterate released: the record's steps compose",
 }

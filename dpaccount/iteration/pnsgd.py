@@ -35,7 +35,7 @@ class PNSGD(OnePass):
     num_records : int
         n >= 1, also the number of steps.
     lipschitz : float
-        L >= 0: gradients have norm at most L. Of two records only the difference, at most 2L at every point, is used.
+        L >= 0: every gradient has norm at most L at every point of K.
     smoothness : float
         beta >= 0, or inf: gradients are beta-Lipschitz in the point.
     strong_convexity : float
@@ -57,7 +57,9 @@ class PNSGD(OnePass):
     Replace-one at index i, both orders. ``contraction`` always holds: beyond rho >= 0 and eta <= 2/(beta + rho) with the spread
     of a gradient step the least of ``max(|1 - eta rho|, |1 - eta beta|) D``, ``sqrt(max(1 - 2 eta rho, 0) D^2 + 4 eta^2 L^2)``
     and ``D + 2 eta L``. ``shifted`` needs Gaussian noise and a finite smoothness; ``rdp`` also that steps do not expand.
-    What does not hold is refused.
+    What does not hold is refused. On K no rho-strongly convex loss has L < rho D/2, and without a projection none has any L:
+    there, and wherever steps contract, L counts only as half the largest difference of two records' gradients at one point,
+    and the spread is ``contraction * D``.
 
     References
     ----------
@@ -140,7 +142,7 @@ class PNSGD(OnePass):
         """How far apart one gradient step can leave two points of K; its assumptions are those of the class."""
         eta, rho, far = self.step_size, self.strong_convexity, self.diameter
         through = self.contraction * far if self.contraction else 0.0
-        if self.contracts and self.gradient_step == "cocoercivity":
+        if self.contracts or far == math.inf or 2.0 * self.lipschitz < rho * far:  # L bounds no gradient's norm, or does not help
             return through
         push = 2.0 * eta * self.lipschitz
         return min(through, far + push, math.hypot(math.sqrt(max(1.0 - 2.0 * eta * rho, 0.0)) * far, push))
@@ -202,11 +204,15 @@ class PNSGD(OnePass):
                 "BSA24: shifted interpolation, Gaussian DP of the last iterate, with the diameter restart, "
                 f"gradient steps with Lipschitz constant {self.contraction:.6g}"
             )))
-        found.append(Theorem("nonlinear", "derived here: ADC20's contraction with the coefficient at 1 + (gamma - 1)/delta in every step"))
+        found.append(Theorem("composition", "every iterate released: the record's own step alone, the other steps cost it nothing"))
+        found.append(Theorem("nonlinear", (
+            "a nonlinear strong data-processing inequality, proved in the documentation: ADC20's contraction with the coefficient "
+            "at 1 + (gamma - 1)/delta in every step"
+        )))
         return tuple(found)
 
     def refusal(self, method: str) -> str:
-        if method in ("composed", "released"):
+        if method == "composed":
             return "One pass uses each record once, so there is nothing to compose; see several_passes."
         if self.noise != "gaussian":
             return "Its theorem is about Gaussian noise."
@@ -223,6 +229,8 @@ class PNSGD(OnePass):
         after = self.num_records - index
         if method == "contraction":
             return self._contraction(epsilon, after)
+        if method == "composition":
+            return self.log_factors(epsilon)[0]
         if method == "rdp":
             rate = self.rdp_rate(index)
             value = rdp.zcdp_log_delta(rate, epsilon, conversion)

@@ -66,10 +66,10 @@ class RandomStopping(LastIterate):
         return self.run.limit(np.full(index.shape, float(self.records)))
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return tuple(Theorem(t.name, _MIXED[t.name]) for t in self.run.theorems())
+        return tuple(Theorem(t.name, _MIXED[t.name]) for t in self.run.theorems() if t.name in _MIXED)
 
     def refusal(self, method: str) -> str:
-        return self.run.refusal(method)
+        return _ALL_SEEN if method == "composition" else self.run.refusal(method)
 
     def curve(self, method: str, epsilon: Array, index: Array, conversion: str) -> Curve:
         uses = self.records - index + 1.0
@@ -188,10 +188,10 @@ class RandomPermutation(LastIterate):
         return self._stopped.limit(index)
 
     def theorems(self) -> tuple[Theorem, ...]:
-        return tuple(Theorem(t.name, _PERMUTED[t.name]) for t in self.run.theorems())
+        return tuple(Theorem(t.name, _PERMUTED[t.name]) for t in self.run.theorems() if t.name in _PERMUTED)
 
     def refusal(self, method: str) -> str:
-        return self.run.refusal(method)
+        return _ALL_SEEN if method == "composition" else self.run.refusal(method)
 
     def curve(self, method: str, epsilon: Array, index: Array, conversion: str) -> Curve:
         found = self._stopped.curve(method, epsilon, np.ones(()), conversion)
@@ -212,15 +212,22 @@ def _harmonic(count: Array) -> Array:
     return np.asarray(digamma(count + 1.0) + np.euler_gamma)
 
 
+_ALL_SEEN = "With every iterate released the record's place is seen, and each has the bound of the run itself at that place."
 _MIXED = {
     "contraction": "ADC20, Theorem 5: contraction of E_gamma and its joint convexity, for every noise scale",
     "rdp": "FMTT18, Lemma 25 and Theorem 26, at orders a with noise_scale >= L sqrt(2 a (a-1)) alone",
     "shifted": "the mean over the stopping time of BSA24's bounds, by joint convexity of E_gamma",
-    "nonlinear": "derived here: the mean over the stopping time of the nonlinear contraction bounds, by joint convexity of E_gamma",
+    "nonlinear": (
+        "a nonlinear strong data-processing inequality: the mean over the stopping time of the nonlinear contraction bounds, "
+        "by joint convexity of E_gamma"
+    ),
 }
 _PERMUTED = {
     "contraction": "ADC20, Theorem 4 or 3, and the joint convexity of E_gamma over the record's place",
     "rdp": "FMTT18, Theorem 23 and Lemma 25 over the record's place, at orders a with noise_scale >= L sqrt(2 a (a-1)) alone",
     "shifted": "the mean over the record's place of BSA24's bounds, by joint convexity of E_gamma",
-    "nonlinear": "derived here: the mean over the record's place of the nonlinear contraction bounds, by joint convexity of E_gamma",
+    "nonlinear": (
+        "a nonlinear strong data-processing inequality: the mean over the record's place of the nonlinear contraction bounds, "
+        "by joint convexity of E_gamma"
+    ),
 }
