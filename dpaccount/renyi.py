@@ -192,7 +192,7 @@ def pair_rdp(pair: DominatingPair, order: Any) -> Any:
     for index in np.ndindex(a.shape):
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                value = float(pair.log_mgf(float(a[index]) - 1.0)) / (a[index] - 1.0)
+                value = float(pair.log_mgf(float(a[index]) - 1.0)) / (float(a[index]) - 1.0)
         except (TooManyNodes, OverflowError):  # an order out of reach: infinity is a valid bound
             value = np.inf
         out[index] = value if value == value else np.inf

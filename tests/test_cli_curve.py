@@ -36,9 +36,15 @@ def test_curve_kinds_print_their_safe_side(shell):
 
 
 @pytest.mark.parametrize("kind", ["delta", "trade-off", "renyi"])
-def test_curves_are_drawn_to_a_file(shell, tmp_path, kind):
+def test_curves_are_drawn_to_a_file(shell, tmp_path, kind, monkeypatch):
     path = tmp_path / "curve.png"
     shell("curve", "--noise-multiplier", 2, "--kind", kind, "--plot", path, warning="plot written")
+    figures = []
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *_, **__: figures.append(figure))
+    shell("curve", "--noise-multiplier", 2, "--kind", kind, "--adjacency", "replace-one", "--plot", path, warning="plot written")
+    title = figures[0].axes[0].get_title(loc="left")
+    assert "Gaussian, noise multiplier 2" in title
+    assert "adjacency replace-one" in title
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

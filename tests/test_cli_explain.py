@@ -9,11 +9,13 @@ import pytest
 from commandline import SAMPLED, canonical, fields
 
 from dpaccount.cli import explain as explain_module
+from dpaccount.cli.explain import _condition
 from dpaccount.cli.main import run
 from dpaccount.cli.rivals import grid_figure, rdp_figures
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.results import Bounds
 from dpaccount.sampling.poisson import PoissonSampled
 
 
@@ -90,3 +92,22 @@ def test_verify_names_the_extra_without_python_flint(shell, monkeypatch, capsys)
 
 def test_explain_of_no_noise(shell):
     assert "inf" in shell("explain", "--noise-multiplier", 0, "--delta", "1e-5")
+
+
+@pytest.mark.parametrize(("condition", "said"), [
+    (1.0, "1: cancellation costs no digits"), (1.34, "1.34: cancellation costs no digits"),
+    (2e5, "2e+05: cancellation costs about 5 of a double's 16 digits"), (1e20, "1e+20: cancellation costs all of a double's 16 digits"),
+])
+def test_what_cancellation_costs(condition, said):
+    assert _condition(Bounds(1.0, 1.0, 1.0, method="line", condition=condition)) == [("condition", said)]
+
+
+def test_verification_without_the_extra_is_refused_in_the_words_of_the_command_before_anything_is_computed(shell, monkeypatch):
+    def never(*arguments, **named):
+        raise AssertionError("computed")
+
+    monkeypatch.setitem(sys.modules, "flint", None)
+    monkeypatch.setattr("dpaccount.curves.profile.PrivacyProfile.epsilon", never)
+    told = shell("explain", "--noise-multiplier", 1, "--delta", 1e-5, "--verify", code=64)
+    assert "`--verify` needs ball arithmetic" in told
+    assert "certified_epsilon" not in told

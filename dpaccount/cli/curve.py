@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,10 @@ KINDS = {
 @run_options()
 @click.option("--kind", type=click.Choice(list(KINDS)), default="delta", show_default=True, help="Which curve.")
 @click.option("--at", type=Numbers(), help="Where to read it: a comma list of epsilons, false positive rates or orders.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw it (.png, .pdf, .svg).")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Draw it (.png, .pdf, .svg), where --at says; left out, delta is drawn down to 1e-10.",
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead of text.")
 @click.pass_context
 def curve_command(
@@ -82,7 +86,7 @@ def curve_command(
     else:
         _print_text(chosen, points, found, stated)
     if plot is not None:
-        _draw(profile, chosen, at, plot)
+        _draw(profile, chosen, at, plot, _title(stated))
         click.echo(f"plot written to {plot}", err=True)
     warn(notes)
 
@@ -138,14 +142,21 @@ def _check_plot(path: Path) -> None:
         raise click.UsageError(f"--plot {path}: it cannot be written.")
 
 
-def _draw(profile: PrivacyProfile, kind: _Kind, at: tuple[float, ...] | None, path: Path) -> None:
+def _title(stated: Stated) -> str:
+    """The run and the adjacency, as the text has them, in lines that fit a picture."""
+    said = [text if name == "mechanism" else f"{name} {text.partition(':')[0]}" for name, text in stated.lines()]
+    return "\n".join(textwrap.wrap("; ".join(said), 80))
+
+
+def _draw(profile: PrivacyProfile, kind: _Kind, at: tuple[float, ...] | None, path: Path, title: str) -> None:
     """Matplotlib is imported here and nowhere else, and without a window."""
     from matplotlib.figure import Figure
 
     from dpaccount import plotting
 
     figure = Figure(layout="constrained")
-    getattr(plotting, kind.plot)(profile, None if at is None else list(at), ax=figure.subplots())
+    axes = getattr(plotting, kind.plot)(profile, None if at is None else list(at), ax=figure.subplots())
+    axes.set_title(title, loc="left", fontsize="small")
     try:
         figure.savefig(path, dpi=160)
     except (OSError, ValueError) as error:

@@ -16,6 +16,7 @@ from dpaccount.cli.show import Line, bounds_record, print_json, print_lines, pri
 from dpaccount.cli.stated import Stated
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.auto import select
+from dpaccount.engines.balls import face
 from dpaccount.pair import DominatingPair
 from dpaccount.results import Bounds, NumericalFailure
 from dpaccount.statement import bracket, certainty, method_text, shown_up
@@ -46,6 +47,8 @@ def explain_command(ctx: click.Context, /, as_json: bool, verify: bool, digits: 
     """
     if not 1 <= digits <= MOST_DIGITS:
         raise click.BadParameter(f"must be in 1..{MOST_DIGITS}; got {digits}", param_hint="--digits")
+    if verify:
+        face.require("--verify")
     stated = Stated.of(ctx)
     profile = stated.profile
     delta, epsilon, found, asked = _answer(stated, profile)
@@ -100,11 +103,12 @@ def _head(asked: str, found: Bounds, stated: Stated) -> list[Line]:
 
 
 def _condition(found: Bounds) -> list[Line]:
-    """How many digits cancellation may have cost; theorems that convert have none."""
+    """How many digits cancellation may have cost, which is not how wide the bracket is; theorems that convert have none."""
     if found.method.startswith("RDP") or not 0.0 < found.condition < math.inf:
         return []
-    digits = max(15.9 - max(math.log10(found.condition), 0.0), 0.0)
-    return [("condition", f"{found.condition:.3g}: about {digits:.0f} digits survive cancellation")]
+    lost = round(math.log10(max(found.condition, 1.0)))
+    cost = "no digits" if lost < 1 else f"about {lost} of a double's 16 digits" if lost < 16 else "all of a double's 16 digits"
+    return [("condition", f"{found.condition:.3g}: cancellation costs {cost}")]
 
 
 def _side(stated: Stated, profile: PrivacyProfile, i: int, delta: float, epsilon: float | None) -> dict[str, Any]:

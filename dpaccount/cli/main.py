@@ -59,7 +59,7 @@ def cli() -> None:
     or a file:            --run run.toml
 
     Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error; of audit
-    also 1 refuted, 2 undecided.
+    and explain --verify also 1 refuted, 2 undecided.
     """
 
 

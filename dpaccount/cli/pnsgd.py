@@ -93,7 +93,7 @@ def pnsgd_command(
         ]
         print_json("pnsgd", run=stated, adjacency=str(Adjacency.REPLACE_ONE), target=target, answers=rows, notes=notes)
     elif target is not None:
-        print_noise(fields["noise_scale"], target, asked, answers[0], _facts(fields, order, passes, index, run, answers))
+        print_noise(fields["noise_scale"], target, asked, answers[0], _facts(fields, order, passes, index, run, answers, points[0], asked))
     else:
         print_answers(given, points, asked, answers, _facts(fields, order, passes, index, run, answers, points[0], asked))
     if plot is not None:

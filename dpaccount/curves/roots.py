@@ -19,7 +19,9 @@ def shared_roots(option: PairOption, targets: Array) -> list[tuple[Root, Status]
     """The epsilon of every log delta; None where the ends of its bracket do not lie on their sides of the target."""
     roots: list[tuple[Root, Status] | None] = [None] * targets.size
     inner = np.flatnonzero((targets > -np.inf) & (targets < 0.0))
-    if inner.size < 2 or option.one_sided or option.method not in ("auto", "line") or any(auto.select(side).engine != "line" for side in option.sides):
+    if inner.size < 2 or option.one_sided or option.method not in ("auto", "line"):
+        return roots
+    if any(auto.select(side).engine != "line" for side in option.sides):
         return roots
     logs, place = np.unique(targets[inner], return_inverse=True)
     alone = PairOption(option.guarantee, option.adjacency, option.method)  # its searches leave no traces
