@@ -141,7 +141,8 @@ def check_claim(spec: Any) -> Any:
     Guarantee
     ---------
     *refuted*: a data set is known on which the stated run, or the step or epoch that the claim is about, needs more than the
-    claimed epsilon for what was released, or an error that was found makes it so. *holds*: a theorem proves the claimed (epsilon, delta) for the run as stated, and none of the errors that could be
+    claimed epsilon for what was released, or an error that was found makes it so. *holds*: a theorem proves the claimed
+    (epsilon, delta) for the run as stated, and none of the errors that could be
     looked for voids it; what could not be looked for is listed. Otherwise *undecided*.
 
     Examples
