@@ -54,7 +54,7 @@ def test_the_instances_are_of_the_class_they_claim_to_be():
 
 @pytest.mark.parametrize("gradient_step", ["cocoercivity", "spectrum"])
 def test_no_instance_exceeds_a_bound_at_any_epsilon(curves, gradient_step):
-    closest = dict.fromkeys(("contraction", "rdp", "shifted", "nonlinear", "best"), 0.0)
+    closest = dict.fromkeys(("contraction", "rdp", "shifted", "composition", "nonlinear", "best"), 0.0)
     for case, curve in zip(CASES, curves, strict=True):
         run = replace(case.run, gradient_step=gradient_step)
         for method in run.methods:
