@@ -585,3 +585,34 @@ def test_the_best_bound_of_a_record_is_a_pair_that_composes():
     assert (alone.delta(epsilon=level).upper >= curve.delta(level).upper * (1 - 1e-9)).all()
     assert (alone.delta(epsilon=level).upper <= pointwise * 1.01).all()
     assert PrivacyProfile(2 * curve.pair(), adjacency="replace-one").delta(epsilon=1.0).upper > alone.delta(epsilon=1.0).upper
+
+
+
+RUN = PNSGD(40, 1.0, 1.0, 0.0, 0.5, 1.0, "gaussian", 2.0)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda: RUN.delta(1e300),
+    lambda: RUN.log_delta(-1e300, method="contraction"),
+    lambda: replace(RUN, noise_scale=0.1).several_passes(3).delta(0.5, method="contraction"),
+    lambda: replace(RUN, noise_scale=0.1).random_stopping().epsilon(1e-6),
+    lambda: replace(RUN, noise_scale=1e-8).random_stopping().delta(0.5),
+    lambda: replace(RUN, noise_scale=0.03).several_passes(3).delta(0.5),
+    lambda: replace(RUN, noise_scale=1e-10).epsilon(1e-6),
+    lambda: replace(RUN, lipschitz=1e20).log_delta([0.0, 1.0, 1e6]),
+], ids=range(8))
+def test_where_doubles_run_out_the_bound_is_trivial_and_never_nan(ask):
+    found = ask()
+    assert np.all(found.lower <= found.estimate)
+    assert np.all(found.estimate <= found.upper)
+
+
+@pytest.mark.parametrize("name", ["lipschitz", "smoothness", "step_size", "diameter", "noise_scale"])
+def test_units_that_are_too_extreme_are_refused(name):
+    for value in (1e-300, 1e300):
+        with pytest.raises(ValueError, match=rf"PNSGD\({name}=...\)` must be in \[1e-20, 1e\+20\]"):
+            replace(RUN, **{name: value})
+
+
+def test_no_epsilons_have_no_answers():
+    assert RUN.delta([]).estimate.shape == (0,)

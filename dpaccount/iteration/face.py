@@ -125,7 +125,7 @@ class LastIterate(ABC):
         """
         logs, name = self._answer("delta", epsilon, index, method, conversion, instance)
         with np.errstate(under="ignore"):
-            ends = [np.exp(v) if np.ndim(v) == 0 or any(v.strides) else np.broadcast_to(np.exp(v.flat[0]), v.shape) for v in logs]
+            ends = [np.exp(v) if np.size(v) < 2 or any(v.strides) else np.broadcast_to(np.exp(v.flat[0]), v.shape) for v in logs]
         return self._bounds(ends, name, instance, logs[0])
 
     def log_delta(
@@ -188,16 +188,28 @@ class LastIterate(ABC):
             low = np.minimum(low, found.value)
         return [low[()], found.value[()], upper[()]], names
 
+    def _sound(self, name: str, epsilon: Array, index: Array, conversion: str) -> Curve:
+        """`curve`, and the trivial bound delta <= 1 where it says no more, or where doubles run out of range."""
+        try:
+            with np.errstate(all="ignore"):
+                value, error = (np.asarray(v, dtype=float) for v in self.curve(name, epsilon, index, conversion))
+                trivial = ~(value + error <= 0.0)
+        except (ArithmeticError, ValueError):  # a conversion or a table that cannot hold such numbers
+            return Curve(np.zeros(()), np.zeros(()))
+        if not trivial.any():
+            return Curve(value, error)
+        return Curve(np.where(trivial, 0.0, value), np.where(trivial, 0.0, error))
+
     def _winners(self, epsilon: Array, index: Array, method: str, conversion: str) -> tuple[Curve, Any]:
         """The curve of a method, fresh arrays of the full shape, and the name of the bound (an array of names for several)."""
         shape = np.broadcast_shapes(epsilon.shape, index.shape)
         names = list(self.published) if method == "best" else [method]
         if self.noiseless:
             return Curve(np.zeros(shape), np.zeros(shape)), names[0]
-        value, error = (np.array(np.broadcast_to(v, shape)) for v in self.curve(names[0], epsilon, index, conversion))
+        value, error = (np.array(np.broadcast_to(v, shape)) for v in self._sound(names[0], epsilon, index, conversion))
         which = np.zeros(shape if len(names) > 1 else (), dtype=np.int8)
         for i, name in enumerate(names[1:], 1):
-            other = self.curve(name, epsilon, index, conversion)
+            other = self._sound(name, epsilon, index, conversion)
             new, off = np.broadcast_to(other.value, shape), np.broadcast_to(other.error, shape)
             better = new + off < value + error
             which[better] = i

@@ -23,6 +23,7 @@ from dpaccount.iteration.stopping import RandomPermutation, RandomStopping
 
 Array = npt.NDArray[np.float64]
 STEPS = ("cocoercivity", "spectrum")
+FARTHEST = 1e20  # lengths and scales lie between this and its inverse
 
 
 @final
@@ -111,6 +112,10 @@ class PNSGD(OnePass):
         put("noise", _check.choice(owner, "noise", self.noise, NOISES))
         put("noise_scale", _check.real(owner, "noise_scale", self.noise_scale, low=0.0))
         put("gradient_step", _check.choice(owner, "gradient_step", self.gradient_step, STEPS))
+        for name in ("lipschitz", "step_size", "diameter", "noise_scale", "smoothness"):
+            given = getattr(self, name)
+            if 0.0 < given < math.inf and not 1.0 / FARTHEST <= given <= FARTHEST:
+                _check.refuse(owner, name, f"in [{1.0 / FARTHEST:g}, {FARTHEST:g}]", given, "Choose units in which it is not so extreme.")
 
     # the setting
 
