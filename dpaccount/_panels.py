@@ -74,9 +74,12 @@ def _halved(
     done: list[tuple[Array, Array, Array]] = []
     for _ in range(60):
         loss, log_p = evaluate(middle)
-        size = np.array([_bound(strip, middle, half, log_p, loss, tilt, rate) for tilt in tilts])
         held = np.array([log_p + tilt * loss + np.log(2 * half) for tilt in tilts])
         share = np.array([np.logaddexp(old, log_total(row)) for old, row in zip(seen, held, strict=True)]) - goal - 6.0
+        # one ellipse for both tilts, so that the bound's logarithm is convex between them
+        each = np.array([_bound(strip, middle, half, log_p, loss, tilt, rate) for tilt in tilts])
+        best = np.argmin((each - share[:, None, None]).max(axis=0), axis=0)
+        size = each[:, best, np.arange(best.size)]
         fine = np.all(size <= share[:, None], axis=0)
         if fine.any():
             seen = np.array([np.logaddexp(old, log_total(row[fine])) for old, row in zip(seen, held, strict=True)])
@@ -99,13 +102,13 @@ def _halved(
 
 
 def _bound(strip: Strip, x: Array, half: Array, log_p: Array, loss: Array, tilt: float, rate: float) -> Array:
-    """log of every panel's error bound at one tilt, by the best of a few ellipses."""
+    """log of every panel's error bound at one tilt, a row an ellipse."""
     gain, off, along = _GAIN[0], half * _GAIN[1], half * _GAIN[2]
     inside = off < 0.98 * strip.reach
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         grown = strip.swing(x, along, np.where(inside, off, 0.0), tilt, rate)
     bound = gain + np.log(half) + np.where(inside & (grown == grown), grown, np.inf)
-    return np.asarray(bound.min(axis=0) + (log_p + tilt * loss))
+    return np.asarray(bound + (log_p + tilt * loss))
 
 
 def _panel_rounding(strip: Strip, x: Array, loss: Array, half: Array) -> tuple[Array, Array]:

@@ -391,7 +391,8 @@ class _Search:
         else:
             text += f"it is {float(achieved):.6g}" + ("." if achieved.status is Status.OK else f" ({achieved.status.value}).")
         towards = [v for v, excess in self.known.items() if not math.isnan(excess) and v != best]
-        worse = [v for v in towards if self.known[v] > self.known[best]]
+        least = self.known.get(best, math.inf)
+        worse = [v for v in towards if self.known[v] > least + 1e-3 * abs(least)]
         if any(v < best for v in worse) and any(v > best for v in worse):
             text += " Values on both sides of it are worse: the family is not monotone. Pass a bracket=(low, high) in which it is."
         if self.refusal is not None and not any((v > best) == (self.refused > best) for v in towards):

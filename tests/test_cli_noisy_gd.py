@@ -70,7 +70,7 @@ def test_noise_is_found_for_a_target():
     assert said["answers"][0]["upper"] <= 0.5
     assert float(replace(RUN, noise_scale=noise).epsilon(1e-6)) <= 0.5
     assert said["target"] == "epsilon <= 0.5 at delta = 1e-06"
-    assert said["adjacency"] == "add-or-remove"
+    assert said["adjacency"] == "zero-out"
     assert_allclose(float(replace(RUN, noise_scale=noise * (1 - 1e-6)).epsilon(1e-6)), 0.5, rtol=1e-5)
     found = run(*WORDS, "--epsilon", "0.5", "--delta", "1e-6")
     label, first = found.stdout.splitlines()[0].split("  ", maxsplit=1)

@@ -225,7 +225,7 @@ def test_dropped_atoms_are_caught(monkeypatch):
 
 def test_too_few_nodes_in_a_panel_are_caught(monkeypatch):
     panels_module.legendre.cache_clear()
-    monkeypatch.setattr(panels_module, "_bound", lambda strip, x, *facts: np.full(x.shape, -np.inf))
+    monkeypatch.setattr(panels_module, "_bound", lambda strip, x, *facts: np.full((6, x.size), -np.inf))
     monkeypatch.setattr(panels_module, "ORDER", 4)
     try:
         assert violations(LINE) > 0
@@ -319,7 +319,7 @@ def test_a_cut_at_an_atom_is_moved_off_it(step, ulps):
     """Tails and nodes must count the same atoms below a cut."""
     loss, _ = step.atoms()
     for atom in loss:
-        cut = jump._clear_of_atoms([step], float(atom) * (1 + ulps * 2.0**-52))
+        cut = jump.clear_of_atoms([step], float(atom) * (1 + ulps * 2.0**-52))
         assert atom < cut < atom + 1e-11
         above = float(np.exp(step.tails(np.array(cut)).p_above))
         nodes = step.nodes(0.0, 0.0, 0.0, upper=cut)

@@ -126,6 +126,7 @@ def log_delta(
         if engine == "line":
             with suppress(*FAILS):
                 return contour(pair, epsilon)
+        if engine in ("line", "smoothed"):
             return _bracket(pair, epsilon, goal)
         if engine == "circle":
             with suppress(*FAILS):

@@ -207,7 +207,12 @@ def at_ends(
             error = max(error, float(log_error(tail, tails.error)) if tail > -np.inf else 0.0)
     total_p, total_q = log_total(np.array(rate_p)), log_total(np.array(rate_q))
     log_q = seen + log_some(total_q) if seen > -np.inf else -np.inf
-    return Jump(cut, log_some(total_p), log_q, float(np.logaddexp(epsilon + total_q + margin.log_fail, left_out)), error + 4e-16, margin)
+    return Jump(cut, log_some(total_p), log_q, float(np.logaddexp(_fails(epsilon + total_q, margin), left_out)), error + 4e-16, margin)
+
+
+def _fails(log_size: float, margin: Margin) -> float:
+    """log of what a jump may not bring about, though it was counted."""
+    return -np.inf if margin.log_fail == -np.inf else log_size + margin.log_fail
 
 
 def log_rate(log_probability: float) -> float:

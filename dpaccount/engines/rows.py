@@ -136,24 +136,28 @@ class Rows:
             middle = np.asarray(first + half * (2 * np.arange(count) + 1), dtype=np.float64)
             node = (middle[:, None] + half * nodes).ravel()
             log_w = np.tile(np.log(half * weights), count)
-            error = max(self._panel_error(node, log_w, middle, half, power, rate) for power in powers)
+            error = self._panel_error(node, log_w, middle, half, powers, rate)
             if error <= 3 * math.exp(-GOAL):
                 return node, log_w, error
             half *= 0.75
         raise TooManyNodes("the integrand oscillates too fast for Gauss-Legendre panels")
 
-    def _panel_error(self, node: Array, log_w: Array, middle: Array, half: float, power: float, rate: float) -> float:
+    def _panel_error(self, node: Array, log_w: Array, middle: Array, half: float, powers: list[float], rate: float) -> float:
+        """The largest over rows and powers, on the best of a few ellipses: one for both powers, so that its log is convex between."""
         tau, best = self.tau[:, None], math.inf
-        total = _log_sum(self._log_density(node) + log_w + power * self.kind.log_a(node))
-        at = self._log_density(middle) + power * self.kind.log_a(middle) - total[:, None]
-        slope = np.maximum(np.abs(middle / tau + 0.5), np.abs(middle / tau + 0.5 - power))
         for rho in _RHO:
             off, along = half * (rho - 1 / rho) / 2, half * (rho + 1 / rho) / 2
             if off >= 0.98 * np.pi:
                 break
-            grown = off * off / (2 * tau) + rate * off + min(power, 0.0) * math.log(math.cos(off / 2))
-            bound = _log_sum(at + along * slope + grown) + math.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho)
-            best = min(best, float(bound.max()))
+            worst = -math.inf
+            for power in powers:
+                total = _log_sum(self._log_density(node) + log_w + power * self.kind.log_a(node))
+                at = self._log_density(middle) + power * self.kind.log_a(middle) - total[:, None]
+                slope = np.maximum(np.abs(middle / tau + 0.5), np.abs(middle / tau + 0.5 - power))
+                grown = off * off / (2 * tau) + rate * off + min(power, 0.0) * math.log(math.cos(off / 2))
+                bound = _log_sum(at + along * slope + grown) + math.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho)
+                worst = max(worst, float(bound.max()))
+            best = min(best, worst)
         return math.exp(min(best, 0.0))
 
     def _left_out(self, ends: tuple[float, float], log_a: Array, log_m: Array, powers: list[float]) -> tuple[float, float]:
