@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import BestOf, options_of
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.iteration.face import LastIterate
-from dpaccount.iteration.noisy_gd import NoisyGD
-from dpaccount.iteration.stopping import RandomPermutation
 from dpaccount.mechanisms.additive import AdditiveMixture
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -26,6 +23,9 @@ from dpaccount.results import Bounds, Calibration
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.training import TrainingRun
+
+if TYPE_CHECKING:
+    from dpaccount.iteration.face import LastIterate
 
 
 class Citation(NamedTuple):
@@ -96,12 +96,8 @@ def _of(answer: Any, methods: list[str]) -> Works:
         for option in _used(answer, methods):
             yield from _of_guarantee(option, Adjacency.ADD_OR_REMOVE)
         yield from _of_alternatives(answer)
-    elif isinstance(answer, LastIterate):
-        for method in methods or answer.methods[:-1]:
-            yield from _of_last_iterate(answer, method)
-    elif isinstance(answer, NoisyGD):
-        for method in methods or [m for m in answer.methods if m not in ("best", "composition")]:
-            yield from _of_method(method)
+    elif type(answer).__module__.startswith("dpaccount.iteration"):
+        yield from _of_iteration(answer, methods)
     elif isinstance(answer, (Bounds, Calibration)):
         for method in (answer if isinstance(answer, Bounds) else answer.achieved).methods:
             yield from _of_method(method)
@@ -158,8 +154,25 @@ def _of_method(method: str) -> Works:
         yield "dwork2014algorithmic", "group privacy"
 
 
+def _of_iteration(answer: Any, methods: list[str]) -> Works:
+    # imported when it is asked about: few who import the package do
+    from dpaccount.iteration.face import LastIterate
+    from dpaccount.iteration.noisy_gd import NoisyGD
+
+    if isinstance(answer, LastIterate):
+        for method in methods or answer.methods[:-1]:
+            yield from _of_last_iterate(answer, method)
+    elif isinstance(answer, NoisyGD):
+        for method in methods or [m for m in answer.methods if m not in ("best", "composition")]:
+            yield from _of_method(method)
+    else:
+        _check.refuse("citations", "answers", "a PNSGD, a variant of it, or a NoisyGD", answer, kind=TypeError)
+
+
 def _of_last_iterate(run: LastIterate, method: str) -> Works:
     """With the theorem that `run.theorem` names as the reason."""
+    from dpaccount.iteration.stopping import RandomPermutation
+
     for key, reason in _of_method(method):
         yield key, run.theorem(method) if key in ("asoodeh2020contraction", "bok2024shifted") else reason
     if isinstance(run, RandomPermutation):
