@@ -78,6 +78,17 @@ def test_less_than_one_shuffled_epoch_is_not_refuted_by_a_whole_one(part, adjace
         assert check_claim({**LESS, "steps": 234, "adjacency": adjacency, "epsilon": 2.0}).verdict == "refuted"
 
 
+def test_a_started_epoch_without_a_batch_is_no_second_pass():
+    """1.001 epochs of ten batches in ten steps: each record is seen once."""
+    once = {"noise_multiplier": 1.1, "dataset_size": 1000, "batch_size": 100, "sampler": "fixed-order", "delta": 1e-5,
+            "adjacency": "zero-out", "steps": 10, "epsilon": 4.5}
+    assert check_claim(once).verdict == "holds"
+    verdict = check_claim({**once, "epochs": 1.001})
+    assert verdict.verdict == "undecided"
+    assert verdict.lower == pytest.approx(3.92125025, abs=1e-7)
+    assert check_claim({**once, "steps": 11}).verdict == "refuted"
+
+
 @pytest.mark.parametrize("sampler", ["poisson", "shuffled", "fixed-order"])
 def test_a_final_model_alone_is_not_refuted_by_updates_that_nobody_sees(sampler):
     small = {**WORKED, "sampler": sampler, "epsilon": 1.0, "adjacency": "zero-out", "epochs": 2}

@@ -243,7 +243,7 @@ class Claim:
         if self.epochs is not None:
             return int(max(math.ceil(exact(self.epochs)), 1))
         if self.steps is not None and self.rate:
-            return int(max(math.ceil(self.steps * self.rate - 1e-9), 1))
+            return int(max(math.ceil(self.steps / math.floor(1.0 / self.rate + 1e-9)), 1))  # if each drops a started batch
         return None
 
     @property

@@ -133,11 +133,13 @@ def _fixed_order(run: Run, relation: Adjacency, name: str) -> Reading:
     if run.passes is None:
         return Reading(name, 0.0, math.inf, "the number of passes is needed")
     found = epsilon_of(run.passes * Gaussian(run.sigma), _sized(relation), run.delta)
+    seen = min(run.passes, math.ceil(run.steps / math.ceil(1.0 / run.rate - 1e-9)))  # times that the first batch surely comes
+    least = found if seen == run.passes else epsilon_of(seen * Gaussian(run.sigma), _sized(relation), run.delta)
     theorem = "each record is in one batch of every pass, without amplification: composed Gaussian mechanisms"
     upper = math.inf if relation is Adjacency.ADD_OR_REMOVE else float(found.upper)
     if relation is Adjacency.ADD_OR_REMOVE:
         theorem += "; a record that is added may move all others to other batches, so only the lower end holds"
-    return Reading(name, float(found.lower), upper, theorem, float(found.estimate))
+    return Reading(name, float(least.lower), upper, theorem, float(found.estimate))
 
 
 def _sized(relation: Adjacency) -> Adjacency:
