@@ -39,7 +39,7 @@ def graded(
     Panels whose bound exceeds its share of e^-goal are halved. The error is relative at both ends of the tilts.
     """
     low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
-    for _ in range(8):
+    for _ in range(16):
         found = _halved(evaluate, strip, scale, (low, high), tilts, rate, most, goal)
         if found is None:
             return None
@@ -50,7 +50,8 @@ def graded(
         if max(left, right) <= -goal:
             error = max(math.exp(bound - size) for bound, size in zip(bounds, total, strict=True))
             return loss, log_w, error + math.exp(left) + math.exp(right), partial(_panel_rounding, strip, x, loss, half)
-        low, high = low - 0.1 * (high - low) * (left > -goal), high + 0.1 * (high - low) * (right > -goal)
+        more = 0.3 * (high - low)  # up to a cut, and never beyond it
+        low, high = max(low - more * (left > -goal), cuts[0]), min(high + more * (right > -goal), cuts[1])
     return None
 
 

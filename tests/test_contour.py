@@ -181,3 +181,20 @@ def test_certified_answers_reach_the_face():
     found = profile.epsilon(delta=1e-5)
     assert found.certified
     assert found.width < 1e-9
+
+
+@pytest.mark.parametrize("high", [0.0, 0.83, 3.0, 40.0])
+@pytest.mark.parametrize("span", [0.05, 0.4, 0.8, 2.0, 30.0])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_nodes_between_cuts_hold_the_mass_there_and_nothing_else(high, span, reverse):
+    """Cuts on either side of the window that the tilts suggest: no node lies outside, none of the mass is missed, all is proved."""
+    step = PoissonSampled(Gaussian(1.22), 0.000568)
+    lower = 0.331 if not reverse else -0.9
+    step = step.reversed() if reverse else step
+    upper = lower + span
+    found = step.nodes(0.0, high, 0.0, lower, upper)
+    assert found.rounding is not None
+    assert np.all((found.loss > lower) & (found.loss <= upper + 1e-12))
+    ends = step.tails(np.array([lower, upper]))
+    above = np.exp(ends.p_above)
+    assert np.exp(found.log_p).sum() == pytest.approx(above[0] - above[1], rel=1e-11)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
+from dpaccount import Gaussian, PoissonSampled, PrivacyProfile, certified_delta
 from dpaccount.engines import expansion, line
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.engines.jump import margin, split
@@ -128,3 +128,31 @@ def test_the_line_falls_back_on_it():
     found = line.log_delta(pair_of(row), float.fromhex(row["epsilon"]))
     assert found.certified
     assert found.lower <= float(row["log_delta"]) <= found.upper
+
+
+@pytest.mark.parametrize(("sigma", "q", "steps", "epsilon"), [
+    (0.7, 0.3, 100, 8.0), (0.6, 0.3, 60, 20.0), (0.5, 0.5, 60, 50.0), (0.5, 0.1, 300, 1.0),
+])
+def test_aliasing_lowers_the_lower_end(sigma, q, steps, epsilon):
+    """Where aliases are as large as the rest of the error: the bracket holds what ball arithmetic encloses to 25 digits."""
+    pytest.importorskip("flint", reason="python-flint is not installed")
+    pair = steps * PoissonSampled(Gaussian(sigma), q)
+    found, _ = expansion.log_delta(pair, epsilon)
+    truth = certified_delta(pair, epsilon, adjacency="as-written", digits=25)
+    assert found.certified
+    assert found.lower <= float(truth.lower.ln())
+    assert float(truth.upper.ln()) <= found.upper
+
+
+def test_bounds_from_nodes_without_a_proof_are_not_certified(monkeypatch):
+    honest = expansion._jumps
+    row = ROWS[2]
+
+    def unproved(*facts):
+        term = honest(*facts)
+        if term is not None:
+            term.state_rounding = None
+        return term
+
+    monkeypatch.setattr(expansion, "_jumps", unproved)
+    assert not answer_of(row).certified

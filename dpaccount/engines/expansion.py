@@ -62,6 +62,7 @@ class Level:
         self.body = Axis(Parts(tuple(body)), 0.0, high, 0.0)
         self.jumps = [_jumps(body[i], cut, self.jump_high) for i in self.kinds]
         self.counts = [body[i].times for i in self.kinds]
+        self.proved = self.body.proved and all(jumps is None or jumps.state_rounding is not None for jumps in self.jumps)
 
     def at(self, m: int, c: float) -> tuple[float, float, float]:
         """log of e^{K} of all terms of m jumps (a bound: n^m/m! for the binomials), its mean and its variance."""
@@ -100,7 +101,10 @@ class Level:
     def bound(self, m: int, c: float) -> float:
         """Chernoff's bound on all terms of m jumps, with rounding; nodes know their error where their tilts end."""
         if c < self.high:
-            return Level(self.pair, self.epsilon, self.level, self.cut, c).bound(m, c)
+            narrower = Level(self.pair, self.epsilon, self.level, self.cut, c)
+            if self.proved and not narrower.proved:
+                raise CannotVouch("the nodes of a bound are not proved")
+            return narrower.bound(m, c)
         k = self.body.log_mgf(c) + self.body.rounding(c) + self.body.log_mass + self.body.mass_error
         jumps = m * self.log_rate(c) - math.lgamma(m + 1) if m else 0.0
         return k + jumps - c * self.epsilon + log_kappa(c) + 4 * ULP * c * (1 + self.epsilon) + 1e-9
@@ -341,8 +345,7 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
     else:
         level, terms = _level_at(pair, epsilon, _placed(pair, near.share * jump.cut), jump.cut, near.tilt)
     best = max(max(one.log_rough for one in terms), jump.log_part(epsilon)[0])
-    sure = level.body.proved and found.bounded
-    total, proved, lines, condition = _Total(epsilon, jump), sure, 0, -np.inf
+    total, proved, lines, condition = _Total(epsilon, jump), level.proved and found.bounded, 0, -np.inf
     for m, one in enumerate(terms):
         if one.log_bound < best - NEGLIGIBLE:
             total.left_out.append(level.bound(m, one.tilt))
