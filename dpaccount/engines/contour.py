@@ -96,7 +96,7 @@ class Contour:
         self.alias: _Alias | None = _Alias(axis, c, eps, rough - self.aim, middle, spread)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
-        if self.jump.margin.bounded and axis.proved:
+        if self.jump.margin.bounded and axis.proved and self.alias.proved:
             found = proved_reach(axis, c, spread, log_scale - rough + self.aim)
             if found is not None and found[0] < MAX_LINE * step:
                 count = math.ceil(found[0] / step)
@@ -282,7 +282,7 @@ class _Alias:
     """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon."""
 
     def __init__(self, axis: Axis, c: float, epsilon: float, goal: float, middle: bool, spread: float) -> None:
-        self.c, self.middle, self.log_mass = c, middle, axis.log_mass
+        self.c, self.middle, self.log_mass, self.proved = c, middle, axis.log_mass, True
         if middle:
             self.period = max(-goal / abs(c), (epsilon - goal) / (1 + c), 8.0 * spread)
             return
@@ -301,6 +301,7 @@ class _Alias:
         d = self.tilt
         if axis.ends_only:
             axis = Axis(axis.parts, 0.0, d, 0.0)
+        self.proved = axis.proved
         self.k_far = axis.log_mass + axis.mass_error + axis.log_mgf(d) + axis.rounding(d)
         self.log_far = self.k_far + log_kappa(d) + 4 * ULP * (1 + d)
         self.period = max(max(-goal, AIM) / c, self.period, 8.0 * spread)
