@@ -298,6 +298,28 @@ class OnePass(LastIterate):
         """The same after several passes in the same order."""
 
 
+class Variant(LastIterate):
+    """What becomes of one pass when it is stopped, reordered or repeated: the same records, noise and set."""
+
+    def __init__(self, run: OnePass) -> None:
+        self.run = run
+
+    @property
+    def records(self) -> int:
+        return self.run.records
+
+    @property
+    def noiseless(self) -> bool:
+        return self.run.noiseless
+
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded
+
+    def refusal(self, method: str) -> str:
+        return self.run.refusal(method)
+
+
 def _reflected(level: Array, log_delta: Array) -> Array:
     """E_gamma(P||Q) = 1 - gamma + gamma E_{1/gamma}(Q||P) where eps < 0, since a relation has both orders of every pair."""
     with np.errstate(divide="ignore"):

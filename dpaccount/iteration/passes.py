@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.iteration.composed import ComposedCurve, composed_curve
-from dpaccount.iteration.face import DERIVED, Curve, LastIterate, OnePass, Theorem
+from dpaccount.iteration.face import DERIVED, Curve, OnePass, Theorem, Variant
 from dpaccount.iteration.kernels import log_overlap, overlap_error
 from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
@@ -25,7 +25,7 @@ POINTS, MAX_POINTS = 400, 2**20  # of a pass's own curve when passes are compose
 
 
 @final
-class SeveralPasses(LastIterate):
+class SeveralPasses(Variant):
     """PNSGD over x_1..x_n, k times in the same order, only Y_{kn} released: record i is used at steps i, i + n, i + 2n...
 
     Write a and b for the factors of `PNSGD` at gamma. Between two uses of a record n - 1 common steps multiply E_gamma by
@@ -59,33 +59,19 @@ class SeveralPasses(LastIterate):
     """
 
     def __init__(self, run: OnePass, passes: int) -> None:
-        self.run, self.passes = run, _check.count("PNSGD.several_passes", "passes", passes, maximum=10_000)
+        super().__init__(run)
+        self.passes = _check.count("PNSGD.several_passes", "passes", passes, maximum=10_000)
 
     def __repr__(self) -> str:
         return f"{self.run!r}.several_passes({self.passes})"
 
     @property
-    def records(self) -> int:
-        return self.run.records
-
-    @property
     def worst_index(self) -> int:
         return self.run.records
-
-    @property
-    def noiseless(self) -> bool:
-        return self.run.noiseless
-
-    @property
-    def bounded(self) -> bool:
-        return self.run.bounded
 
     def theorems(self) -> tuple[Theorem, ...]:
         names = [t.name for t in self.run.theorems() if t.name not in (*DERIVED, "composition")]
         return tuple(Theorem(n, _STATED[n]) for n in (names[0], "composed", *names[1:], "composition"))
-
-    def refusal(self, method: str) -> str:
-        return self.run.refusal(method)
 
     def curve(self, method: str, epsilon: Array, index: Array, conversion: str) -> Curve:
         if method == "contraction":

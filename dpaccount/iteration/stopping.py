@@ -12,14 +12,14 @@ from scipy.special import digamma
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.conversions import renyi_log_delta
-from dpaccount.iteration.face import Curve, LastIterate, OnePass, Theorem
+from dpaccount.iteration.face import Curve, OnePass, Theorem, Variant
 from dpaccount.iteration.kernels import scalar
 
 Array = npt.NDArray[np.float64]
 
 
 @final
-class RandomStopping(LastIterate):
+class RandomStopping(Variant):
     """PNSGD stopped after T steps, T uniform on 1..n; Y_T is released, and T may be.
 
     E_gamma is jointly convex, so a record has at most the mean over T of its curves in runs of T steps, which is 0 for T < i.
@@ -39,27 +39,12 @@ class RandomStopping(LastIterate):
     0.007826565918
     """
 
-    def __init__(self, run: OnePass) -> None:
-        self.run = run
-
     def __repr__(self) -> str:
         return f"{self.run!r}.random_stopping()"
 
     @property
-    def records(self) -> int:
-        return self.run.records
-
-    @property
     def worst_index(self) -> int:
         return 1
-
-    @property
-    def noiseless(self) -> bool:
-        return self.run.noiseless
-
-    @property
-    def bounded(self) -> bool:
-        return self.run.bounded
 
     def limit(self, index: Array) -> Array:
         """Only a record of the last step keeps a loss above 0 until its own step's largest."""
@@ -145,7 +130,7 @@ class RandomStopping(LastIterate):
 
 
 @final
-class RandomPermutation(LastIterate):
+class RandomPermutation(Variant):
     """PNSGD over a uniformly random order of the records; the order may be published.
 
     Exchanging a record leaves the order alone, so the two outputs are mixtures with the same weights 1/n over the record's
@@ -162,27 +147,15 @@ class RandomPermutation(LastIterate):
     """
 
     def __init__(self, run: OnePass) -> None:
-        self.run = run
+        super().__init__(run)
         self._stopped = RandomStopping(run)
 
     def __repr__(self) -> str:
         return f"{self.run!r}.random_permutation()"
 
     @property
-    def records(self) -> int:
-        return self.run.records
-
-    @property
     def worst_index(self) -> int:
         return 1
-
-    @property
-    def noiseless(self) -> bool:
-        return self.run.noiseless
-
-    @property
-    def bounded(self) -> bool:
-        return self.run.bounded
 
     def limit(self, index: Array) -> Array:
         return self._stopped.limit(index)
