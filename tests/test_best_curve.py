@@ -14,7 +14,7 @@ from dpaccount import PrivacyProfile, Status
 from dpaccount._log import gaussian_log_delta
 from dpaccount.iteration import best_of, pointwise_minimum
 from dpaccount.iteration.best import hull
-from dpaccount.iteration.shifted import log_contraction_of, pnsgd_mu
+from dpaccount.iteration.one_pass import log_contraction_of, pnsgd_mu
 from tests.test_bad_input import SHAPE
 from tests.test_shifted import FIG2, FIG3
 

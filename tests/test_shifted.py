@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -17,7 +18,8 @@ from scipy.special import ndtr
 
 from dpaccount._log import gaussian_log_delta
 from dpaccount.iteration import Schedule
-from dpaccount.iteration.shifted import gap_of, gdp_pair, log_contraction_of, pnsgd_log_mu, pnsgd_mu
+from dpaccount.iteration.one_pass import log_contraction_of, pnsgd_log_mu, pnsgd_mu
+from dpaccount.iteration.shifted import gap_of, gdp_pair
 from tests.references import make_shifted
 from tests.test_bad_input import SHAPE
 
@@ -185,6 +187,23 @@ def test_check_values_of_the_curve():
     logs = gaussian_log_delta(0.5, pnsgd_mu(FIG2, [20, 39]))
     assert_allclose(np.exp(logs), [0.00104735756090745727, 0.123724879557206602], rtol=1e-12)
     assert_allclose(math.exp(log_contraction_of(FIG3)), 0.845154254728516578, rtol=1e-15)
+
+
+def test_the_contraction_is_never_rounded_below_the_truth():
+    """Against 60 digits, also where M is next to 0: 1 - M^2 is a difference from 1 there."""
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        beta = float(10 ** rng.uniform(-2, 2))
+        rho = beta * float(rng.choice([1.0, 0.999999, rng.uniform(0.1, 1.0)]))
+        eta = (beta + rho) / (2 * beta * rho) * (1 - float(10 ** rng.uniform(-15, -1)))
+        eta = min(eta, 2 / (beta + rho))
+        run = one_pass(smoothness=beta, strong_convexity=rho, step_size=eta)
+        with mp.workdps(60):
+            b, r, e = mp.mpf(beta), mp.mpf(rho), mp.mpf(eta)
+            square = 1 - 2 * e * b * r / (b + r)
+            if square <= 0:
+                continue
+            assert log_contraction_of(run) >= mp.log(square) / 2
 
 
 @pytest.mark.parametrize("diameter", [0.1, 1.0, 30.0])

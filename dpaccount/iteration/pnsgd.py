@@ -16,9 +16,9 @@ from dpaccount.iteration.face import Curve, OnePass, Theorem
 from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error, scalar
 from dpaccount.iteration.lower import worst_log_delta
 from dpaccount.iteration.nonlinear import nonlinear_contraction
+from dpaccount.iteration.one_pass import pnsgd_mu
 from dpaccount.iteration.passes import SeveralPasses
 from dpaccount.iteration.periodic import Uses, shifted_mu
-from dpaccount.iteration.shifted import pnsgd_mu
 from dpaccount.iteration.stopping import RandomPermutation, RandomStopping
 
 Array = npt.NDArray[np.float64]
@@ -288,7 +288,10 @@ class PNSGD(OnePass):
         return scalar(np.array([known[i] for i in place.ravel()]).reshape(place.shape))
 
     def _log_factor(self) -> float | None:
-        return math.log(self.contraction) if self.gradient_step == "spectrum" else None
+        if self.gradient_step != "spectrum":
+            return None
+        c = self.contraction  # a difference from 1, so rounded by an ulp of 1
+        return math.log(c + 2 * ULP) if c > 0.0 else -math.inf
 
     def log_factors(self, epsilon: Array) -> tuple[Curve, Curve]:
         """log of the contraction bound's two factors, with their rounding: the record's own step, and each later one."""
