@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import sys
 import textwrap
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import click
 
 from dpaccount.cli.options import Numbers, run_options
+from dpaccount.cli.picture import check_plot, write_picture
 from dpaccount.cli.show import print_found, print_json, warn
 from dpaccount.cli.stated import Stated
 from dpaccount.curves.profile import PrivacyProfile
@@ -68,7 +68,7 @@ def curve_command(
     if ignored:
         raise click.UsageError(f"--{min(ignored)} has no effect on --kind renyi, which is read off K on the real line.")
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
     chosen, profile = KINDS[kind], stated.profile
     points = at or _points(profile, chosen)
     read = profile.delta if kind == "delta" else getattr(profile, chosen.read)()
@@ -127,21 +127,6 @@ def _print_text(kind: _Kind, points: tuple[float, ...], found: list[Bounds], sta
     )
 
 
-def _check_plot(path: Path) -> None:
-    """Refuse a file that could not be written before anything is computed."""
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError as error:
-        raise click.UsageError(f"--plot needs matplotlib: {error}.") from error
-    known = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix.lstrip(".").lower() not in known:
-        raise click.UsageError(f"--plot {path}: the name must end in one of {', '.join('.' + name for name in sorted(known))}.")
-    if not path.parent.is_dir():
-        raise click.UsageError(f"--plot {path}: there is no folder {path.parent}.")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise click.UsageError(f"--plot {path}: it cannot be written.")
-
-
 def _title(stated: Stated) -> str:
     """The run and the adjacency, as the text has them, in lines that fit a picture."""
     said = [text if name == "mechanism" else f"{name} {text.partition(':')[0]}" for name, text in stated.lines()]
@@ -157,7 +142,4 @@ def _draw(profile: PrivacyProfile, kind: _Kind, at: tuple[float, ...] | None, pa
     figure = Figure(layout="constrained")
     axes = getattr(plotting, kind.plot)(profile, None if at is None else list(at), ax=figure.subplots())
     axes.set_title(title, loc="left", fontsize="small")
-    try:
-        figure.savefig(path, dpi=160)
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"--plot {path}: {error}") from error
+    write_picture(figure, path)

@@ -11,10 +11,11 @@ import click
 import numpy as np
 
 from dpaccount.adjacency import Adjacency, parse
-from dpaccount.calibration import calibrate
-from dpaccount.cli.curve import EPSILONS, _check_plot
+from dpaccount.cli.curve import EPSILONS
+from dpaccount.cli.hidden import Seen, curvature, least_noise
 from dpaccount.cli.options import AS_JSON, Number, Numbers, Whole
-from dpaccount.cli.show import NOISE_DIGITS, assumes, bounds_record, print_answers, print_json, print_noise, warn
+from dpaccount.cli.picture import check_plot, write_picture
+from dpaccount.cli.show import assumes, bounds_record, print_answers, print_json, print_noise, warn
 from dpaccount.iteration.noisy_gd import CONTRACTION, MIXED, SHIFTED, NoisyGD
 from dpaccount.results import Bounds
 from dpaccount.statement import RELATIONS, shown_up
@@ -68,12 +69,14 @@ def noisy_gd_command(
         --noise-scale 0.02 --steps 10000 --delta 1e-6
     """
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
         if against == "steps" and (delta is None or len(delta) != 1):
             raise click.UsageError("--against steps draws epsilon at one --delta.")
     if fields["noise_scale"] is None:
-        run, target = _calibrated(fields, epsilon, delta, batch, method)
-        epsilon = None
+        noise, target = least_noise(
+            lambda noise: Seen(NoisyGD(**{**fields, "noise_scale": noise}), batch, {"method": method}), epsilon, delta
+        )
+        run, epsilon = NoisyGD(**{**fields, "noise_scale": noise}), None
     else:
         run, target = NoisyGD(**fields), None
     if (epsilon is None) == (delta is None):
@@ -98,38 +101,8 @@ def noisy_gd_command(
     warn(notes)
 
 
-def _calibrated(
-    fields: dict[str, Any], epsilon: tuple[float, ...] | None, delta: tuple[float, ...] | None, batch: int | None, method: str
-) -> tuple[NoisyGD, str]:
-    """The run with the least noise for one target, and the target in words."""
-    if epsilon is None or delta is None or len(epsilon) != 1 or len(delta) != 1:
-        raise click.UsageError("Give --noise-scale, or one --epsilon with one --delta to find it.")
-
-    def family(noise: float) -> Any:
-        return _Seen(NoisyGD(**{**fields, "noise_scale": noise}), batch, method)
-
-    found = calibrate(family, epsilon=epsilon[0], delta=delta[0])
-    return NoisyGD(**{**fields, "noise_scale": float(shown_up(found.value, NOISE_DIGITS))}), found.target
-
-
-class _Seen:
-    """A run as one batch's records see it, by one method."""
-
-    def __init__(self, run: NoisyGD, batch: int | None, method: str) -> None:
-        self.run, self.batch, self.method = run, batch, method
-
-    def delta(self, epsilon: float) -> Bounds:
-        return self.run.delta(epsilon, self.batch, method=self.method)
-
-    def epsilon(self, delta: float) -> Bounds:
-        return self.run.epsilon(delta, self.batch, method=self.method)
-
-
 def _facts(run: NoisyGD, batch: int | None, answers: list[Bounds], points: tuple[float, ...], asked: str) -> list[tuple[str, str]]:
     """The run, what stands behind the figure, and what it would be were every iterate seen."""
-    curvature = "convex" if run.strong_convexity == 0.0 else f"{run.strong_convexity:g}-strongly convex"
-    if run.strong_convexity < 0.0:
-        curvature = f"not convex (Hessian >= {run.strong_convexity:g})"
     inside = "no projection" if run.diameter == math.inf else f"projected onto a set of diameter {run.diameter:g}"
     order = "every record in every step" if run.batches == 1 else (
         f"{run.batches} batches of {run.num_records // run.batches} in turn; " + ("worst batch" if batch is None else f"batch {batch}")
@@ -138,7 +111,7 @@ def _facts(run: NoisyGD, batch: int | None, answers: list[Bounds], points: tuple
     step = f"step size {run.step_size:g}, noise {shown_up(run.noise_scale, 12)} on the mean gradient, contraction {1.0 - run.gap:.6g}"
     relation = parse("noisy-gd", run.adjacency)
     return [
-        ("losses", f"{run.lipschitz:g}-Lipschitz, {run.smoothness:g}-smooth, {curvature}; {run.num_records} records"),
+        ("losses", f"{run.lipschitz:g}-Lipschitz, {run.smoothness:g}-smooth, {curvature(run.strong_convexity)}; {run.num_records} records"),
         ("steps", f"{run.steps:g}, {order}" if run.steps == math.inf else f"{run.steps}, {order}"),
         ("step", f"{step}; {inside}"),
         ("adjacency", f"{relation}: {RELATIONS[relation]}; means divide by {run.num_records // run.batches} in both data sets"),
@@ -183,7 +156,4 @@ def _draw(run: NoisyGD, batch: int | None, against: str, delta: float | None, pa
         axes.set(xscale="log", yscale="log", xlabel="steps", ylabel=f"epsilon at delta = {delta:g} (upper bound)")
     axes.set_title(f"noisy gradient descent, {'the worst records' if batch is None else f'records of batch {batch}'}", loc="left")
     figure.legend(loc="outside lower center", ncols=2)
-    try:
-        figure.savefig(path, dpi=160)
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"--plot {path}: {error}") from error
+    write_picture(figure, path)

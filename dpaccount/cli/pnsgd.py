@@ -10,10 +10,10 @@ import click
 import numpy as np
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.calibration import calibrate
-from dpaccount.cli.curve import _check_plot
+from dpaccount.cli.hidden import Seen, curvature, least_noise
 from dpaccount.cli.options import AS_JSON, CONVERSION, Number, Numbers, Whole
-from dpaccount.cli.show import NOISE_DIGITS, assumes, bounds_record, print_answers, print_json, print_noise, warn
+from dpaccount.cli.picture import check_plot, write_picture
+from dpaccount.cli.show import assumes, bounds_record, print_answers, print_json, print_noise, warn
 from dpaccount.iteration.face import METHODS, LastIterate
 from dpaccount.iteration.kernels import NOISES
 from dpaccount.iteration.pnsgd import PNSGD, STEPS
@@ -68,7 +68,7 @@ def pnsgd_command(
         --noise-scale 2 --index 39 --epsilon 0.5,1
     """
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot)
         if against == "index" and (epsilon is None or len(epsilon) != 1):
             raise click.UsageError("--against index draws delta at one --epsilon.")
     if passes > 1 and order != "fixed":
@@ -76,7 +76,9 @@ def pnsgd_command(
     chosen = {"method": method, "conversion": conversion}
     levels, target = epsilon, None
     if fields["noise_scale"] is None:
-        fields["noise_scale"], target = _calibrated(fields, order, passes, index, chosen, epsilon, delta)
+        fields["noise_scale"], target = least_noise(
+            lambda noise: Seen(_run({**fields, "noise_scale": noise}, order, passes), index, chosen), epsilon, delta
+        )
         epsilon = None
     if (epsilon is None) == (delta is None):
         raise click.UsageError("Give --epsilon or --delta: the other one is found. Both are for a run without --noise-scale.")
@@ -111,43 +113,12 @@ def _run(fields: dict[str, Any], order: str, passes: int) -> LastIterate:
     return run if passes == 1 else run.several_passes(passes)
 
 
-class _Record:
-    """A run as one record sees it, by one method."""
-
-    def __init__(self, run: LastIterate, index: int | None, chosen: dict[str, str]) -> None:
-        self.run, self.index, self.chosen = run, index, chosen
-
-    def delta(self, epsilon: float) -> Bounds:
-        return self.run.delta(epsilon, self.index, method=self.chosen["method"], conversion=self.chosen["conversion"])
-
-    def epsilon(self, delta: float) -> Bounds:
-        return self.run.epsilon(delta, self.index, method=self.chosen["method"], conversion=self.chosen["conversion"])
-
-
-def _calibrated(
-    fields: dict[str, Any], order: str, passes: int, index: int | None, chosen: dict[str, str],
-    epsilon: tuple[float, ...] | None, delta: tuple[float, ...] | None,
-) -> tuple[float, str]:
-    """The least noise for one target, and the target in words."""
-    if epsilon is None or delta is None or len(epsilon) != 1 or len(delta) != 1:
-        raise click.UsageError("Give --noise-scale, or one --epsilon with one --delta to find it.")
-
-    def family(noise: float) -> _Record:
-        return _Record(_run({**fields, "noise_scale": noise}, order, passes), index, chosen)
-
-    found = calibrate(family, epsilon=epsilon[0], delta=delta[0])
-    return float(shown_up(found.value, NOISE_DIGITS)), found.target
-
-
 def _facts(
     fields: dict[str, Any], order: str, passes: int, index: int | None, run: LastIterate, answers: list[Bounds],
     point: float, asked: str,
 ) -> list[tuple[str, str]]:
     """The run, whose guarantee it is, and what stands behind it."""
     one = PNSGD(**fields)
-    curvature = "convex" if one.strong_convexity == 0.0 else f"{one.strong_convexity:g}-strongly convex"
-    if one.strong_convexity < 0.0:
-        curvature = f"not convex (Hessian >= {one.strong_convexity:g})"
     everywhere: list[tuple[str, str]] = []
     if "composition" in run.methods:
         seen = getattr(run, asked)(point, index, method="composition")
@@ -156,7 +127,7 @@ def _facts(
     noise = f"{one.noise} noise {shown_up(one.noise_scale, 12)}"
     steps = f"{one.num_records}, {ORDERS[order]}" if passes == 1 else f"{passes} passes of {one.num_records}, {ORDERS[order]} of each"
     return [
-        ("losses", f"{one.lipschitz:g}-Lipschitz, {one.smoothness:g}-smooth, {curvature}"),
+        ("losses", f"{one.lipschitz:g}-Lipschitz, {one.smoothness:g}-smooth, {curvature(one.strong_convexity)}"),
         ("steps", steps),
         ("step", f"step size {one.step_size:g}, {noise}, Lipschitz constant of a step {one.contraction:.6g}; {inside}"),
         ("record", f"number {index}" if index is not None else "any" if order != "fixed" else f"the worst, number {run.worst_index}"),
@@ -191,7 +162,4 @@ def _draw(run: LastIterate, index: int | None, against: str, level: float | None
     axes.set_yscale("log")
     axes.set_title(f"last iterate of noisy SGD, {title}", loc="left")
     figure.legend(loc="outside lower center", ncols=3)
-    try:
-        figure.savefig(path, dpi=160)
-    except (OSError, ValueError) as error:
-        raise click.UsageError(f"--plot {path}: {error}") from error
+    write_picture(figure, path)

@@ -1,0 +1,32 @@
+"""Pictures that commands write: a file that cannot be written is refused before anything is computed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+def check_plot(path: Path) -> None:
+    """Refuse a file that could not be written before anything is computed."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError as error:
+        raise click.UsageError(f"--plot needs matplotlib: {error}.") from error
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lstrip(".").lower() not in known:
+        raise click.UsageError(f"--plot {path}: the name must end in one of {', '.join('.' + name for name in sorted(known))}.")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"--plot {path}: there is no folder {path.parent}.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"--plot {path}: it cannot be written.")
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Save a figure as the file's ending says."""
+    try:
+        figure.savefig(path, dpi=160)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"--plot {path}: {error}") from error
