@@ -159,3 +159,25 @@ def _close(epsilon: Array, mu: Array) -> Array:
                 series = inverse * (1.0 if k == 1 else -(k - 0.5)) * (series + 1.0)
             slope[far] = series / np.sqrt(np.pi)
         return np.asarray(-((centre - half) ** 2) + np.log(half / 2 * (slope @ weights)))
+
+
+def polar_log1p(real: Any, imag: Any) -> tuple[Any, Any]:
+    """log |1 + x| and arg(1 + x) of x = real + i imag; numpy's complex log1p loses the modulus near 0. At least -690, which is 1e-300."""
+    change = 2 * real + real * real + imag * imag
+    with np.errstate(divide="ignore"):
+        log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
+    return np.maximum(log_size, -690.0), np.arctan2(imag, 1 + real)
+
+
+def polar_slip(error: Any, log_size: Any) -> Any:
+    """By how much a logarithm is off if its argument, of modulus e^log_size, is off by `error`.
+
+    |log(x + e) - log x| <= -log(1 - |e|/|x|); where that is hopeless, how much larger |x| may be, and any angle.
+    """
+    ratio = error / np.exp(log_size)
+    return np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size)
+
+
+def log_geometric(log_ratio: float) -> float:
+    """log of r + r^2 + ... for r = e^log_ratio, infinite unless r < 1."""
+    return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import ULP, log_kappa
+from dpaccount._log import ULP, log_geometric, log_kappa
 from dpaccount.engines.axis import CannotVouch
 from dpaccount.engines.jump import NO_CUT, split
 from dpaccount.engines.line import VOUCH, reflected
@@ -140,7 +140,7 @@ class _Circle:
         if self.middle:
             points = max(-goal / -tau, (self.epsilon - goal) / (h + tau), 2.0)
             count = self._allowed(points)
-            return count, float(np.logaddexp(_series(tau * count), self.epsilon + _series(-(h + tau) * count)))
+            return count, float(np.logaddexp(log_geometric(tau * count), self.epsilon + log_geometric(-(h + tau) * count)))
         best, bound, move = math.inf, math.inf, 0.0
         for width in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0):
             d = tau + width / max(spread, 0.2)
@@ -149,7 +149,7 @@ class _Circle:
             if (far - goal) / (d - tau) < best:
                 best, bound, move = (far - goal) / (d - tau), far, d - tau
         count = self._allowed(max(best, -goal / tau, 2.0))
-        return count, float(np.logaddexp(bound + _series(-move * count), _series(-tau * count)))
+        return count, float(np.logaddexp(bound + log_geometric(-move * count), log_geometric(-tau * count)))
 
     @staticmethod
     def _allowed(points: float) -> int:
@@ -262,8 +262,3 @@ def _one_minus(a: float, theta: Array) -> npt.NDArray[np.complex128]:
 
 def _log(x: float) -> float:
     return math.log(x) if x > 0.0 else -math.inf
-
-
-def _series(log_ratio: float) -> float:
-    """log of r + r^2 + ... for r = e^log_ratio."""
-    return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log_kappa
+from dpaccount._log import log_geometric, log_kappa, polar_log1p, polar_slip
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.axis import SUM, ULP, Axis, CannotVouch, Hint, Parts, below, saddle
 from dpaccount.engines.jump import Jump, Margin, split
@@ -193,22 +193,16 @@ def _phi(axis: Axis, c: float, s: Array) -> tuple[npt.NDArray[np.complex128], Ar
     for t in axis.terms:
         tilted = t.tilted(c)
         real, imag, sums = turned(t.loss, tilted, s, t.count <= QUICK)
-        # numpy's complex log1p loses the relative accuracy of the modulus
-        change = 2 * real + real * real + imag * imag
-        with np.errstate(divide="ignore"):
-            log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
-        log_phi.real += t.count * np.maximum(log_size, -800.0)
-        log_phi.imag += t.count * np.arctan2(imag, 1 + real)
+        log_size, angle = polar_log1p(real, imag)
+        log_phi.real += t.count * log_size
+        log_phi.imag += t.count * angle
         wave = np.sqrt(-2 * real)
         if t.rounding is None:
             slip += t.count * (8 * ULP + t.error) * wave
             continue
         part, off = t.phase_errors(tilted, c)
         error = part * wave + s * off + 2 * axis.node_error(t, c) + sums
-        size = np.exp(np.maximum(log_size, -800.0))
-        # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
-        ratio = error / np.maximum(size, 1e-300)
-        slip += t.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+        slip += t.count * polar_slip(error, log_size)
     for m in axis.many:
         value, error = m.log_phi(c, s)
         log_phi += value
@@ -309,12 +303,7 @@ class _Alias:
     def log_bound(self, epsilon: Array) -> Array:
         """log of what all aliases add up to."""
         if self.middle:
-            near, far = _series(-abs(self.c) * self.period), epsilon + _series(-(1 + self.c) * self.period)
+            near, far = log_geometric(-abs(self.c) * self.period), epsilon + log_geometric(-(1 + self.c) * self.period)
             return np.asarray(np.logaddexp(near, far))
-        right = self.log_far - self.tilt * epsilon + _series(-self.period * (self.tilt - self.c))
-        return np.asarray(np.logaddexp(right, self.log_mass + _series(-self.c * self.period)))
-
-
-def _series(log_ratio: float) -> float:
-    """log of r + r^2 + ... for r = e^log_ratio."""
-    return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf
+        right = self.log_far - self.tilt * epsilon + log_geometric(-self.period * (self.tilt - self.c))
+        return np.asarray(np.logaddexp(right, self.log_mass + log_geometric(-self.c * self.period)))

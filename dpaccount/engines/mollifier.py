@@ -45,10 +45,6 @@ class Mollifier:
 
         return moved + math.log1p(moved / (b - 1.0)) - 3.0 * math.log1p(moved / b) + small(b + moved) - small(b)
 
-    def log_growth(self, tilt: float) -> float:
-        """log k(tilt), what the kernel adds to a bound by Chernoff at that tilt."""
-        return self._log_transform(self.width * tilt)
-
     @property
     def log_weight(self) -> float:
         """log k on the real axis at the line's own tilt."""

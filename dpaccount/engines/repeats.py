@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log_kappa
+from dpaccount._log import log_geometric, log_kappa
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import auto, line
 from dpaccount.engines.axis import ULP, Axis, CannotVouch
 from dpaccount.engines.axis import below as below_cut
-from dpaccount.engines.contour import AIM, Contour, Readings, _series
+from dpaccount.engines.contour import AIM, Contour, Readings
 from dpaccount.engines.jump import NO_CUT
 from dpaccount.pair import Step
 
@@ -187,8 +187,8 @@ def readings(contour: Contour, share: Array, epsilon: Array) -> Readings:
     slip_total = math.pi / contour.step * tail + grown + straight * whole + 4 * ULP * (size * np.abs(log_phi)).sum(axis=1)
     error = scale * (slip_total + 2 * ULP * whole * (1 + np.abs(far * epsilon)))
     right = share * alias.k_far + log_kappa(alias.tilt) + 4 * ULP * (1 + alias.tilt) - alias.tilt * epsilon
-    right = right + _series(-alias.period * (alias.tilt - c))
-    excess = np.exp(np.logaddexp(right, _series(-c * alias.period)) - log_scale)
+    right = right + log_geometric(-alias.period * (alias.tilt - c))
+    excess = np.exp(np.logaddexp(right, log_geometric(-c * alias.period)) - log_scale)
     bad = ~((value > 0.0) & (error + excess < value))
     return Readings(
         log_scale + np.log(value), np.where(bad, np.inf, error / value), excess / value, scale * whole / value,

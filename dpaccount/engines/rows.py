@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr
 
-from dpaccount._log import ULP, log_sampled, log_unsampled
+from dpaccount._log import ULP, log_sampled, log_unsampled, polar_log1p, polar_slip
 from dpaccount._panels import ORDER, legendre
 from dpaccount._quadrature import TooManyNodes
 from dpaccount._strip import GOAL
@@ -226,18 +226,13 @@ class Rows:
             tan = np.tan(np.multiply.outer(s[block] / 2, self.loss))
             shrink = tan / (1.0 + tan * tan)
             real[block], imag[block] = -2 * block_products(shrink * tan, tilted), 2 * block_products(shrink, tilted)
-        change = 2 * real + real * real + imag * imag
-        with np.errstate(divide="ignore"):
-            size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
-        size = np.maximum(size, -800.0)
+        size, angle = polar_log1p(real, imag)
         off, part = self.rounding()
         largest = max(0.0, float((c * self.loss).max()))
         relative = part + abs(c) * (off + ULP * np.abs(self.loss)) + 2 * self._sums + (10 + largest) * ULP
         wave = np.sqrt(-2 * np.minimum(real, 0.0))
         error = np.sqrt((tilted * relative**2).sum(axis=1)) * wave + np.multiply.outer(s, tilted @ (off + 2 * ULP * np.abs(self.loss)))
-        ratio = (error + 2 * self._node_error(c)) / np.exp(np.maximum(size, -690.0))
-        slip = np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(size)
-        return size, np.arctan2(imag, 1 + real), slip
+        return size, angle, polar_slip(error + 2 * self._node_error(c), size)
 
     def _node_error(self, c: float) -> Array | float:
         """Relative to E[e^{cL}]; of panels it is stated at the ends of the tilts, and log-convex between, in absolute terms."""

@@ -13,11 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfc
 
-from dpaccount._log import log_kappa
+from dpaccount._log import log_geometric, log_kappa, polar_log1p, polar_slip
 from dpaccount._panels import graded
 from dpaccount._quadrature import Density, Nodes, TooManyNodes, side_by_side
 from dpaccount.engines.axis import ULP, Axis, CannotVouch, Term
-from dpaccount.engines.contour import _series
 from dpaccount.engines.jump import Jump
 from dpaccount.engines.mollifier import Mollifier
 from dpaccount.engines.spectrum import spectrum
@@ -49,13 +48,12 @@ class Body(NamedTuple):
 
 class Reading(NamedTuple):
     """f~, C D, the windowed estimate of f, e^eps Q[L > eps], the errors of f~ and of C D, what f~ may be too high by aliasing, and
-    the sum of moduli: all times e^log_scale. `drift` is the disagreement of two windows."""
+    the sum of moduli: all times e^log_scale."""
 
     log_scale: float
     smooth: float
     gap: float
     estimate: float
-    drift: float
     tail: float
     error: float
     gap_error: float
@@ -85,16 +83,15 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     line_error = line + 4 * ULP * (np.abs(log_phi) + s * eps) + s * mollifier.eta_error + np.expm1(np.minimum(slip, 30.0))
     off = modulus * line_error + size * kernel_error
     first, second = mollifier.beyond(float(s[-1]))
-    windows = [0.5 * erfc(6.0 * (2.0 * s / (part * float(s[-1])) - 1.0)) for part in (1.0, 0.5)]
+    window = 0.5 * erfc(6.0 * (2.0 * s / float(s[-1]) - 1.0))
     plain = wave * np.exp(-1j * s * mollifier.eta - mollifier.tilt * mollifier.eta - mollifier.log_weight) / (z * (z + 1.0))
-    exact, half = (scale * float(np.real(plain @ window)) for window in windows)
     smoothed = wave * kernel
     log_scale = body.log_scale + c * mollifier.eta + mollifier.log_weight
     return Reading(
         log_scale,
         scale * float(np.real(smoothed @ (1.0 / (z * (z + 1.0))))),
         mollifier.gap * scale * float(np.real(smoothed).sum()),
-        exact, abs(exact - half), scale * float(np.real(smoothed @ (1.0 / (z + 1.0)))),
+        scale * float(np.real(plain @ window)), scale * float(np.real(smoothed @ (1.0 / (z + 1.0)))),
         scale * float(off @ inverse) + first / math.pi,
         mollifier.gap * (scale * float(off.sum()) + second / math.pi),
         math.exp(min(alias.log_bound(eps - mollifier.eta - mollifier.width) - log_scale, 600.0)),
@@ -115,13 +112,10 @@ def _log_phi(body: Body, s: Array) -> tuple[Waves, Array, bool]:
         part = part + body.tilt * (off + ULP * np.abs(nodes.loss)) + (10.0 + abs(top) + np.minimum(np.abs(log_w), 1e3)) * ULP
         found = spectrum(nodes.loss, weight, off, part, float(s[1]), s.size - 1)
         real, imag = np.real(found.moved), np.imag(found.moved)
-        change = 2 * real + real * real + imag * imag
-        log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log(np.maximum(1.0 + change, 1e-300)))
-        log_phi += term.count * (log_size + 1j * np.arctan2(imag, 1.0 + real))
+        log_size, angle = polar_log1p(real, imag)
+        log_phi += term.count * (log_size + 1j * angle)
         miss = found.error + found.slope * s + 2.0 * error
-        # |log(phi + e) - log phi| <= -log(1 - |e|/|phi|); where that is hopeless, how much larger phi may be
-        ratio = miss / np.exp(np.maximum(log_size, -690.0))
-        slip += term.count * (np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size))
+        slip += term.count * polar_slip(miss, log_size)
         proved = proved and nodes.rounding is not None
     log_phi.real = np.maximum(log_phi.real, -690.0)
     return log_phi, slip, proved
@@ -188,5 +182,5 @@ class Aliases:
 
     def log_bound(self, epsilon: float) -> float:
         """log of what all aliases add up to."""
-        sides = [far - d * epsilon + _series(-self.period * abs(d - self.c)) for d, far in self._sides]
+        sides = [far - d * epsilon + log_geometric(-self.period * abs(d - self.c)) for d, far in self._sides]
         return float(np.logaddexp(sides[0], sides[1]))

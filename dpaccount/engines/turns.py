@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import ULP, log1m_exp
+from dpaccount._log import ULP, log1m_exp, polar_log1p, polar_slip
 from dpaccount.engines.axis import SUM, CannotVouch
 from dpaccount.pair import Step, log_error
 
@@ -117,13 +117,9 @@ def phi(t: Tilted, j: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np
         half = np.where(2 * turn > count, turn - count, turn) * (math.pi / count)
         sine = np.sin(half)
         real, imag = -2 * ((sine * sine) * t.p).sum(axis=-1), 2 * ((sine * np.cos(half)) * t.p).sum(axis=-1)
-        change = 2 * real + real * real + imag * imag
-        with np.errstate(divide="ignore"):
-            log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
-        log_size = np.maximum(log_size, -800.0)
-        log_phi[part] = log_size + 1j * np.arctan2(imag, 1 + real)
-        ratio = (t.part * np.sqrt(-2 * real) + t.dropped) / np.maximum(np.exp(log_size), 1e-300)
-        slip[part] = np.where(ratio < 0.5, 1.4 * ratio, np.log1p(ratio) + 0.3) + 4 * ULP * np.abs(log_size)
+        log_size, angle = polar_log1p(real, imag)
+        log_phi[part] = log_size + 1j * angle
+        slip[part] = polar_slip(t.part * np.sqrt(-2 * real) + t.dropped, log_size)
     return log_phi, slip
 
 
