@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 
+import mpmath as mp
 import numpy as np
 
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.engines import auto
+from dpaccount.engines.axis import CannotVouch
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
@@ -153,3 +155,21 @@ def overlap(a: LogDelta, b: LogDelta, slack: float = 1e-12) -> bool:
 def ordered(answer: LogDelta) -> bool:
     """lower <= estimate <= upper <= 0, and nothing is NaN (comparisons with NaN are false)."""
     return answer.lower <= answer.estimate <= answer.upper <= 0.0
+
+
+def log_of(digits: str) -> float:
+    """log of a number given by more digits than a double holds."""
+    with mp.workdps(30):
+        return float(mp.log(mp.mpf(digits)))
+
+
+def violations(asked: Iterable[tuple[Callable[[], LogDelta], float]], slack: float = 0.0) -> int:
+    """How many certified brackets miss the true log delta beside them; what is refused or only estimated misses nothing."""
+    count = 0
+    for ask, truth in asked:
+        try:
+            found = ask()
+        except CannotVouch:
+            continue
+        count += found.certified and not found.lower - slack <= truth <= found.upper + slack
+    return count
