@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._log import log_total, polar_log1p
 from dpaccount._panels import graded
 from dpaccount._strip import GOAL, Rounding, Strip, trapezoid
 
@@ -120,6 +121,37 @@ def side_by_side(parts: list[Nodes]) -> Nodes:
     loss, log_p = np.concatenate([part.loss for part in parts]), np.concatenate([part.log_p for part in parts])
     error = max(part.error for part in parts)
     return Nodes(loss, log_p, error, rounding=rounding, ends_only=any(part.ends_only for part in parts))
+
+
+def both_roundings(first: Rounding, second: Rounding | None) -> Rounding | None:
+    """The roundings of two node sets, one after the other; None if those of the second are not known."""
+    if second is None:
+        return None
+
+    def both() -> tuple[Array, Array]:
+        (a, b), (c, d) = first(), second()
+        return np.concatenate([a, c]), np.concatenate([b, d])
+
+    return both
+
+
+def nodes_log_mgf(nodes: Nodes, log_mass: float, z: Any) -> Any:
+    """log_mass + log E[e^{zL}] under the normalised nodes; log1p(sum p expm1) near z = 0, scaled sums elsewhere."""
+    z = np.asarray(z)
+    weight = nodes.log_p - log_total(nodes.log_p)
+    turn = np.multiply.outer(z, nodes.loss)
+    near = np.abs(turn).max(axis=-1, initial=0.0) < 30.0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        moved = np.expm1(turn) @ np.exp(weight)
+        if np.iscomplexobj(moved):
+            log_size, angle = polar_log1p(np.real(moved), np.imag(moved))
+            small = log_size + 1j * angle
+        else:
+            small = np.log1p(moved)
+        shifted = turn + weight
+        peak = np.max(np.real(shifted), axis=-1, initial=-np.inf)
+        large = peak + np.log(np.exp(shifted - peak[..., None]).sum(axis=-1))
+    return (log_mass + np.where(near, small, large))[()]
 
 
 def _bulk(

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import ULP, log1m_exp, log_diff, log_total
+from dpaccount._log import ULP, log1m_exp, log_diff
 from dpaccount._quadrature import Density as Density
-from dpaccount._quadrature import Nodes, density_nodes
+from dpaccount._quadrature import Nodes, both_roundings, density_nodes, nodes_log_mgf
 from dpaccount._slip import Slip, atoms_slip
 from dpaccount._slip import log as safe_log
-from dpaccount._strip import FlippedStrip, Rounding
+from dpaccount._strip import FlippedStrip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
@@ -279,7 +279,7 @@ class Step(DominatingPair):
         if not loss.size:
             return smooth
         both = np.concatenate([loss, smooth.loss]), np.concatenate([log_p, smooth.log_p])
-        return Nodes(*both, smooth.error, loss.size, _both_roundings(rounding, smooth.rounding), smooth.ends_only)
+        return Nodes(*both, smooth.error, loss.size, both_roundings(rounding, smooth.rounding), smooth.ends_only)
 
 
 def plain_slip(step: Step, epsilon: float) -> Slip:
@@ -290,17 +290,6 @@ def plain_slip(step: Step, epsilon: float) -> Slip:
     tails = step.tails(np.array(epsilon))
     reach = abs(epsilon) + max(abs(v) for v in (step.facts.min_loss, step.facts.max_loss, 0.0) if np.isfinite(v))
     return Slip(tails.error, epsilon + float(tails.q_above) + safe_log(2 * ULP * reach))
-
-
-def _both_roundings(atoms: Rounding, smooth: Rounding | None) -> Rounding | None:
-    if smooth is None:
-        return None
-
-    def both() -> tuple[Array, Array]:
-        (a, b), (c, d) = atoms(), smooth()
-        return np.concatenate([a, c]), np.concatenate([b, d])
-
-    return both
 
 
 def quadrature_log_mgf(step: Step, z: Any) -> Any:
@@ -315,28 +304,6 @@ def quadrature_log_mgf(step: Step, z: Any) -> Any:
 def log_finite_mass(step: Step) -> float:
     """log P{L < inf}."""
     return float(log1m_exp(step.facts.log_p_only))
-
-
-def nodes_log_mgf(nodes: Nodes, log_mass: float, z: Any) -> Any:
-    """log_mass + log E[e^{zL}] under the normalised nodes; log1p(sum p expm1) near z = 0, scaled sums elsewhere."""
-    z = np.asarray(z)
-    weight = nodes.log_p - log_total(nodes.log_p)
-    turn = np.multiply.outer(z, nodes.loss)
-    near = np.abs(turn).max(axis=-1, initial=0.0) < 30.0
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        small = _log1p(np.expm1(turn) @ np.exp(weight))
-        shifted = turn + weight
-        peak = np.max(np.real(shifted), axis=-1, initial=-np.inf)
-        large = peak + np.log(np.exp(shifted - peak[..., None]).sum(axis=-1))
-    return (log_mass + np.where(near, small, large))[()]
-
-
-def _log1p(x: Any) -> Any:
-    """log(1 + x); numpy's own loses the modulus of a complex argument near 0."""
-    if not np.iscomplexobj(x):
-        return np.log1p(x)
-    a, b = np.real(x), np.imag(x)
-    return 0.5 * np.log1p(2 * a + a * a + b * b) + 1j * np.arctan2(b, 1 + a)
 
 
 @final

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
-from dpaccount._quadrature import TooManyNodes
+from dpaccount._quadrature import TooManyNodes, nodes_log_mgf
 from dpaccount.engines import closed
 from dpaccount.engines.many import Family, families, rounded
-from dpaccount.pair import DominatingPair, Step, log_error, nodes_log_mgf
+from dpaccount.pair import DominatingPair, Step, log_error
 
 Array = npt.NDArray[np.float64]
 CANCELS = 0.1  # P(E) and e^eps Q(E) closer than this, in logs, are subtracted by the steps' curves

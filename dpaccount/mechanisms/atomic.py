@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import log1m_exp, log_total
-from dpaccount._quadrature import Density, Nodes
-from dpaccount.pair import Step, Tails, nodes_log_mgf
+from dpaccount._quadrature import Density, Nodes, nodes_log_mgf
+from dpaccount.pair import Step, Tails
 
 Array = npt.NDArray[np.float64]
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from dpaccount import _check
-from dpaccount._quadrature import Density, Nodes
+from dpaccount._quadrature import Density, Nodes, nodes_log_mgf
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.mechanisms.additive import CUT, AdditiveStep
 from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
 from dpaccount.mechanisms.gaussian import noise_multiplier
-from dpaccount.pair import DominatingPair, Facts, Step, Tails, nodes_log_mgf
+from dpaccount.pair import DominatingPair, Facts, Step, Tails
 
 Array = npt.NDArray[np.float64]
 MAX_POINTS = 2_000_000
