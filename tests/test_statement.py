@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaccount._bibliography import BIBLIOGRAPHY
 from dpaccount.bestof import BestOf
-from dpaccount.citations import BIBLIOGRAPHY, citations, cited
+from dpaccount.citations import citations, cited
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace

@@ -1,4 +1,4 @@
-"""Which works the statistics rest on: keys of `dpaccount.citations.BIBLIOGRAPHY`, with what was taken from them."""
+"""Which works the statistics rest on: keys of `dpaccount._bibliography.BIBLIOGRAPHY`, with what was taken from them."""
 
 from __future__ import annotations
 
