@@ -59,6 +59,6 @@ def draw(numbers: dict[str, Any]) -> Figure:
     handles = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
     figure.suptitle(
-        r"$n=20$ records, $L=\beta=1$, step size $0.5$, noise $0.5$ on the mean gradient, a record added or removed", fontsize=12, x=0.5
+        r"$n=20$ records, $L=\beta=1$, step size $0.5$, noise $0.5$ on the mean gradient, a record zeroed out", fontsize=12, x=0.5
     )
     return figure
