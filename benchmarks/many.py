@@ -20,7 +20,7 @@ import numpy as np
 
 from dpaccount import Bounds, Gaussian, NoiseSchedule, PoissonSampled, PrivacyProfile, calibrate
 from dpaccount.curves.multiples import epsilon_of_multiples
-from dpaccount.engines import many
+from dpaccount.engines.many import family, panels
 
 RESULTS = Path(__file__).with_name("many.json")
 STEP = PoissonSampled(Gaussian(1.0), 0.01)
@@ -31,7 +31,7 @@ GRID = np.linspace(0.1, 4.0, 1000)
 
 
 def _cold() -> None:
-    for cache in (many.families, many._arrays, many._panels_of):
+    for cache in (family.families, family._arrays, panels.panels_of):
         cache.cache_clear()
 
 

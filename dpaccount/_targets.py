@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from dpaccount import _check
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.trade_off import TradeOffFunction
-from dpaccount.engines.axis import Hint
+from dpaccount.engines.line.saddle import Hint
 from dpaccount.results import Bounds
 
 

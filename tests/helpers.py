@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.engines import auto
-from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism

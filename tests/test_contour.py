@@ -11,8 +11,10 @@ from helpers import log_of, violations
 
 from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
 from dpaccount import _strip as strip_module
-from dpaccount.engines import contour, decay, jump, line
-from dpaccount.engines.axis import Axis, below
+from dpaccount.engines import decay, jump
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line import contour
+from dpaccount.engines.line.axis import Axis, below
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("contours.json").read_text())
@@ -80,7 +82,7 @@ def test_a_dropped_tail_is_caught(monkeypatch):
 
 
 def test_a_halved_period_is_caught(monkeypatch):
-    class Half(contour._Alias):
+    class Half(contour.Alias):
         def __init__(self, *facts):
             super().__init__(*facts)
             self.claimed, self.period = self.period, self.period / 3
@@ -90,7 +92,7 @@ def test_a_halved_period_is_caught(monkeypatch):
             bound, self.period = super().log_bound(epsilon), own
             return bound
 
-    monkeypatch.setattr(contour, "_Alias", Half)
+    monkeypatch.setattr(contour, "Alias", Half)
     assert missed() > 0
 
 

@@ -8,9 +8,10 @@ import pytest
 from helpers import violations
 
 from dpaccount import Gaussian, PoissonSampled, PrivacyProfile, certified_delta
-from dpaccount.engines import expansion, line
-from dpaccount.engines.axis import CannotVouch
 from dpaccount.engines.jump import margin, split
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line import expansion
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.mechanisms.discrete import DiscreteLaplace
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("mixed.json").read_text())

@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, NoiseSchedule, PoissonSampled, PrivacyProfile, PureDP, calibrate
-from dpaccount.engines import auto, contour, jump, lattice, line
+from dpaccount.engines import auto, jump
+from dpaccount.engines.lattice import answer as lattice
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line import contour
 from dpaccount.results import Bounds, Status
 
 RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)

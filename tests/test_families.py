@@ -23,7 +23,12 @@ from dpaccount import (
     RandomizedResponse,
 )
 from dpaccount import _panels as panels_module
-from dpaccount.engines import auto, axis, circle, contour, jump, lattice, line, reach, turns
+from dpaccount.engines import auto, jump
+from dpaccount.engines.circle import answer as circle
+from dpaccount.engines.circle import turns
+from dpaccount.engines.lattice import answer as lattice
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line import axis, contour, reach
 from dpaccount.pair import compose
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("families.json").read_text())

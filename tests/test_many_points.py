@@ -7,10 +7,10 @@ import pytest
 
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, Status, TrainingRun
 from dpaccount.curves.multiples import epsilon_of_multiples
-from dpaccount.engines import repeats
-from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT
-from dpaccount.engines.shelf import Shelf
+from dpaccount.engines.line import repeats
+from dpaccount.engines.line.contour import Contour
+from dpaccount.engines.line.shelf import Shelf
 
 RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
 EPSILONS = np.linspace(-2.0, 6.0, 120)

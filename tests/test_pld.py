@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, xlog1py, xlogy
 
-from dpaccount.engines import auto, lattice
-from dpaccount.engines.tilted import power_on_circle
+from dpaccount.engines import auto
+from dpaccount.engines.lattice import answer as lattice
+from dpaccount.engines.lattice.tilted import power_on_circle
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair

@@ -10,11 +10,16 @@ import pytest
 
 from dpaccount import Gaussian, NoiseSchedule, PoissonSampled, PrivacyProfile, from_json, to_json
 from dpaccount.citations import citations
-from dpaccount.engines import axis, contour, lattice, line, many
-from dpaccount.engines.axis import Axis, below
-from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT, margin
-from dpaccount.engines.many import Many, families, rounded
+from dpaccount.engines.lattice import answer as lattice
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line.axis import Axis, below
+from dpaccount.engines.line.contour import Contour
+from dpaccount.engines.line.saddle import saddle
+from dpaccount.engines.line.waves import log_phi_along
+from dpaccount.engines.many import family, panels
+from dpaccount.engines.many.family import families, rounded
+from dpaccount.engines.many.schedule import Many
 from dpaccount.pair import compose
 from dpaccount.statement import privacy_statement
 
@@ -28,14 +33,14 @@ WIDE = NoiseSchedule(np.linspace(0.8, 2.0, 400), 0.01, [5] * 400)
 def fresh():
     yield
     families.cache_clear()
-    many._panels_of.cache_clear()
+    panels.panels_of.cache_clear()
     margin.cache_clear()
 
 
 def one_by_one(schedule, monkeypatch):
     """The same parts without families."""
     with monkeypatch.context() as patch:
-        patch.setattr(many, "FEW", 10**9)
+        patch.setattr(family, "FEW", 10**9)
         families.cache_clear()
         plain = compose([*schedule.terms])
         found = below(plain, np.inf)
@@ -46,7 +51,7 @@ def one_by_one(schedule, monkeypatch):
 def violations():
     """How many of the reference values lie outside their certified brackets."""
     families.cache_clear()
-    many._panels_of.cache_clear()
+    panels.panels_of.cache_clear()
     wrong = 0
     for name, pair in (("remove", SCHEDULE), ("add", SCHEDULE.reversed())):
         for epsilon, digits in REFERENCE["delta"][name].items():
@@ -64,25 +69,25 @@ def test_certified_brackets_hold_the_reference_values():
 
 def test_fewer_points_without_their_bound_are_caught(monkeypatch):
     """Chebyshev's points replaced by those of a coarser panel, the error by nothing."""
-    honest = many._Panels.rows.func
+    honest = panels.Panels.rows.func
 
     def moved(self):
         tau, weight, gross = honest(self)
         return tau * (1.0 + 1e-7 * np.sign(weight)), weight, gross
 
-    monkeypatch.setattr(many._Panels, "rows", property(moved))
+    monkeypatch.setattr(panels.Panels, "rows", property(moved))
     assert violations() > 0
 
 
 def test_a_dropped_noise_multiplier_is_caught(monkeypatch):
-    honest = many._arrays.__wrapped__
+    honest = family._arrays.__wrapped__
 
     def short(noise, counts):
         tau, count = honest(noise, counts)
         count[0] -= 1e-6
         return tau, count
 
-    monkeypatch.setattr(many, "_arrays", short)
+    monkeypatch.setattr(family, "_arrays", short)
     assert violations() > 0
 
 
@@ -102,13 +107,13 @@ def test_the_whole_equals_the_sum_of_the_steps(reverse, cut, monkeypatch):
         assert abs(whole.log_mgf(c) - plain.log_mgf(c)) <= whole.rounding(c) + plain.rounding(c)
         assert whole.rounding(c) < 1e-9
     s = np.linspace(0.0, 30.0, 40)
-    (value, slip), (truth, other) = (contour._phi(found, 6.0, s) for found in (whole, plain))
+    (value, slip), (truth, other) = (log_phi_along(found, 6.0, s) for found in (whole, plain))
     assert np.all(np.abs(value - truth) <= slip + other)
     assert slip.max() < 1e-7
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("ratio", many.RATIOS)
+@pytest.mark.parametrize("ratio", panels.RATIOS)
 def test_interpolation_is_within_its_bound(ratio, reverse):
     """Panels of every ratio against every noise multiplier by itself."""
     pair = WIDE.reversed() if reverse else WIDE
@@ -125,7 +130,7 @@ def test_interpolation_is_within_its_bound(ratio, reverse):
         assert known[0]
         assert np.all(np.abs(value - truth)[known] <= (slip + other)[known])
         assert abs(mgf - term.log_mgf(c)) <= rounding + term.rounding(c)
-    assert term.panels(many.RATIOS[-1]).error(term.top(3.0), s).max() < 1e-6  # and says something
+    assert term.panels(panels.RATIOS[-1]).error(term.top(3.0), s).max() < 1e-6  # and says something
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -162,7 +167,7 @@ def test_with_a_jump_split_off_the_two_agree(monkeypatch):
     schedule = NoiseSchedule(np.linspace(0.9, 1.1, 30), 0.002, [40] * 30)
     found = Contour.beside(schedule, 1.0, margin(schedule)).at(1.0)
     assert Contour.beside(schedule, 1.0, margin(schedule)).jump.cut < np.inf
-    monkeypatch.setattr(many, "FEW", 10**9)
+    monkeypatch.setattr(family, "FEW", 10**9)
     families.cache_clear()
     margin.cache_clear()
     plain = compose([*schedule.terms])
@@ -235,18 +240,18 @@ def test_bad_input(arguments, message):
 @pytest.mark.parametrize("moved", [0.0, 3e-8])
 def test_twenty_points_that_stand_for_thirty_meet_the_references(moved, monkeypatch):
     """Interpolation forced where its bound would rather have thirty rows; with its points moved the references are missed."""
-    honest = many._Panels.rows.func
+    honest = panels.Panels.rows.func
 
     def rows(self):
         tau, weight, gross = honest(self)
         return tau * (1.0 + moved), weight, gross
 
-    monkeypatch.setattr(many.Many, "serving", lambda self, c, far: many.RATIOS[0])
-    monkeypatch.setattr(many._Panels, "rows", property(rows))
+    monkeypatch.setattr(Many, "serving", lambda self, c, far: panels.RATIOS[0])
+    monkeypatch.setattr(panels.Panels, "rows", property(rows))
     missed = 0
     for name, pair in (("remove", SCHEDULE), ("add", SCHEDULE.reversed())):
         term = Many(families(pair)[1][0], np.inf, 0.0, 1.0, 1.0)
-        assert term.panels(many.RATIOS[0]).size == many.POINTS
+        assert term.panels(panels.RATIOS[0]).size == panels.POINTS
         for epsilon in ("0.4", "1.0"):
             found = line.log_delta(pair, float(epsilon))
             assert found.certified
@@ -257,4 +262,4 @@ def test_twenty_points_that_stand_for_thirty_meet_the_references(moved, monkeypa
 
 def test_a_plain_contour_of_a_schedule_is_proved():
     assert Contour.beside(SCHEDULE, 1.0, NO_CUT).proved
-    assert axis.saddle(below(SCHEDULE, np.inf), 1.0)[0].proved
+    assert saddle(below(SCHEDULE, np.inf), 1.0)[0].proved

@@ -12,8 +12,11 @@ from scipy.special import i1e
 
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse
 from dpaccount._panels import graded
-from dpaccount.engines import auto, jump, mollifier, recursion, smooth_line, smoothed
-from dpaccount.engines.spectrum import spectrum
+from dpaccount.engines import auto, jump, recursion
+from dpaccount.engines.smoothed import answer as smoothed
+from dpaccount.engines.smoothed import line as smooth_line
+from dpaccount.engines.smoothed import mollifier
+from dpaccount.engines.smoothed.spectrum import spectrum
 from dpaccount.results import NumericalFailure
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("few.json").read_text())

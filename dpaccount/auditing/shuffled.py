@@ -23,7 +23,7 @@ from dpaccount.adjacency import Adjacency, parse
 from dpaccount.auditing.outcome import AuditResult, small_delta
 from dpaccount.auditing.works import WORKS
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.engines.tilted import Side
+from dpaccount.engines.lattice.tilted import Side
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian, noise_multiplier
 from dpaccount.pld import Grid, PrivacyLossDistribution, discretise

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from dpaccount.adjacency import Adjacency
 from dpaccount.bestof import options_of
 from dpaccount.conversions import renyi_epsilon, renyi_log_delta
-from dpaccount.engines import auto, closed, invert, line
-from dpaccount.engines.axis import Hint
-from dpaccount.engines.shelf import Shelf
+from dpaccount.engines import auto, closed, invert
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line.saddle import Hint
+from dpaccount.engines.line.shelf import Shelf
 from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.renyi import RenyiBound, pair_rdp
 from dpaccount.results import LogDelta, Status

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.engines import repeats
+from dpaccount.engines.line import repeats
 from dpaccount.pair import Step
 from dpaccount.results import Bounds
 

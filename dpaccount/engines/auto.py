@@ -13,9 +13,13 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import circle, closed, lattice, line, recursion, smoothed
-from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines import closed, recursion
 from dpaccount.engines.balls import face
+from dpaccount.engines.circle import answer as circle
+from dpaccount.engines.lattice import answer as lattice
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.smoothed import answer as smoothed
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 

@@ -7,8 +7,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dpaccount.engines import auto, line
-from dpaccount.engines.axis import Hint
+from dpaccount.engines import auto
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line.saddle import Hint
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_total
 from dpaccount._quadrature import TooManyNodes, nodes_log_mgf
 from dpaccount.engines import closed
-from dpaccount.engines.many import Family, families, rounded
+from dpaccount.engines.many.family import Family, families, rounded
 from dpaccount.pair import DominatingPair, Step, log_error
 
 Array = npt.NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step, log_error
 from dpaccount.results import LogDelta
 

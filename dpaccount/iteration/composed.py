@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount.engines.tilted import power_on_circle
+from dpaccount.engines.lattice.tilted import power_on_circle
 from dpaccount.mechanisms.curve import CurvePair
 
 Array = npt.NDArray[np.float64]

@@ -7,12 +7,17 @@ holds from there on is the larger of |phi(s)| and the layers' bound at pi/R.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount._quadrature import Density
-from dpaccount.engines.axis import Axis, Term
 from dpaccount.engines.decay import SAFE, Decay
+from dpaccount.engines.line.alias import AIM
+from dpaccount.engines.line.axis import Axis
+from dpaccount.engines.line.terms import Term
+from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
 _REACHES = np.geomspace(5.0, 600.0, 36)
@@ -65,3 +70,35 @@ def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:
     error = part * np.sqrt(-2 * real) + s * off + 2 * axis.node_error(t, c)
     lost = -(2 * real + real * real + imag * imag) * (1.0 - SAFE) - 4 * error
     return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, 1.0 - 1e-15)))
+
+
+def _in_phase(axis: Axis, c: float, s: Array) -> Array:
+    """log |phi|, with the atoms of the loss taken as if all in phase: they return again and again, densities do not."""
+    total = np.zeros(s.shape)
+    for t in axis.terms:
+        tilted = t.tilted(c)
+        smooth = np.exp(1j * np.multiply.outer(s, t.loss[t.atoms :])) @ tilted[t.atoms :]
+        with np.errstate(divide="ignore"):
+            total += t.count * np.log(np.minimum(np.abs(smooth) + float(tilted[: t.atoms].sum()), 1.0))
+    for m in axis.many:
+        total += m.log_modulus(c, s)
+    return total
+
+
+def guessed_reach(axis: Axis, c: float, spread: float) -> tuple[Axis, float]:
+    """Where on the line the integrand has fallen below e^-AIM of its start, looking past it for a return."""
+    start = math.sqrt(2 * AIM) / spread
+    base = math.log(abs(c * (c + 1)))
+    for widen in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0):
+        points = start * widen * _PROBES
+        if axis.rate < points[-1]:
+            axis = Axis(axis.parts, min(c, 0.0), max(c, 0.0), float(points[-1]))
+        fall = _in_phase(axis, c, points) - np.log(np.abs((c + 1j * points) * (c + 1 + 1j * points))) + base
+        fallen = fall < -AIM
+        for i in range(points.size - 2):
+            if fallen[i:].all():
+                return axis, float(points[i])
+    raise CannotVouch("the characteristic function does not decay: too few samples, or atoms")
+
+
+_PROBES = np.array([0.75, 0.85, 0.95, 1.1, 1.3, 1.55, 1.8, 2.1])

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount.engines import auto, line
-from dpaccount.engines.axis import ULP, CannotVouch
-from dpaccount.engines.contour import Contour
+from dpaccount._log import ULP
+from dpaccount.engines import auto
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line.contour import Contour
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import ULP, log1m_exp, polar_log1p, polar_slip
-from dpaccount.engines.axis import SUM, CannotVouch
+from dpaccount._log import SUM, ULP, log1m_exp, polar_log1p, polar_slip
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import Step, log_error
 
 Array = npt.NDArray[np.float64]

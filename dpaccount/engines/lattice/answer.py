@@ -17,12 +17,14 @@ import numpy.typing as npt
 from dpaccount._log import log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
-from dpaccount.engines.axis import Axis, CannotVouch, below, saddle
-from dpaccount.engines.circle import common_lattice
+from dpaccount.engines.circle.answer import common_lattice
 from dpaccount.engines.jump import Jump, Margin, at_ends, log_rate, log_some, margin, split
-from dpaccount.engines.line import reflected
-from dpaccount.engines.many import FEW, families, rounded
-from dpaccount.engines.tilted import Side, failure
+from dpaccount.engines.lattice.tilted import Side, failure
+from dpaccount.engines.line.answer import reflected
+from dpaccount.engines.line.axis import Axis, below
+from dpaccount.engines.line.saddle import saddle
+from dpaccount.engines.many.family import FEW, families, rounded
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.pld import Grid, LostDigits, PrivacyLossDistribution, discretise
 from dpaccount.results import LogDelta

@@ -19,12 +19,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpaccount._log import log_kappa, log_total
+from dpaccount._log import ULP, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import RATE, ULP, Axis, CannotVouch, Hint, Overflow, Part, Parts, Term
-from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import Jump, clear_of_atoms, margin, split
-from dpaccount.engines.many import families
+from dpaccount.engines.line.axis import Axis, Parts
+from dpaccount.engines.line.contour import Contour
+from dpaccount.engines.line.saddle import RATE, Hint
+from dpaccount.engines.line.terms import Part, Term
+from dpaccount.engines.many.family import families
+from dpaccount.engines.vouch import CannotVouch, Overflow
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta
 

@@ -14,13 +14,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log_geometric, log_kappa
+from dpaccount._log import ULP, log_geometric, log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines import auto, line
-from dpaccount.engines.axis import ULP, Axis, CannotVouch
-from dpaccount.engines.axis import below as below_cut
-from dpaccount.engines.contour import AIM, Contour, Readings
+from dpaccount.engines import auto
 from dpaccount.engines.jump import NO_CUT
+from dpaccount.engines.line import answer as line
+from dpaccount.engines.line.alias import AIM
+from dpaccount.engines.line.axis import Axis
+from dpaccount.engines.line.axis import below as below_cut
+from dpaccount.engines.line.contour import Contour, Readings
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import Step
 
 Array = npt.NDArray[np.float64]

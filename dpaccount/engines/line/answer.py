@@ -17,12 +17,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import log1m_exp, log_kappa
+from dpaccount._log import ULP, log1m_exp, log_kappa
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines import expansion
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Hint, below, saddle
-from dpaccount.engines.contour import Contour
 from dpaccount.engines.jump import NO_CUT, margin
+from dpaccount.engines.line import expansion
+from dpaccount.engines.line.axis import Axis, below
+from dpaccount.engines.line.contour import Contour
+from dpaccount.engines.line.saddle import Hint, saddle
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 

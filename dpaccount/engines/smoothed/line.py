@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfc
 
-from dpaccount._log import log_geometric, log_kappa, polar_log1p, polar_slip
+from dpaccount._log import ULP, log_geometric, log_kappa, polar_log1p, polar_slip
 from dpaccount._panels import graded
 from dpaccount._quadrature import Density, Nodes, TooManyNodes, side_by_side
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Term
 from dpaccount.engines.jump import Jump
-from dpaccount.engines.mollifier import Mollifier
-from dpaccount.engines.spectrum import spectrum
+from dpaccount.engines.line.axis import Axis
+from dpaccount.engines.line.terms import Term
+from dpaccount.engines.smoothed.mollifier import Mollifier
+from dpaccount.engines.smoothed.spectrum import spectrum
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]

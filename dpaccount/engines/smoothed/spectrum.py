@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import ifft
 
-from dpaccount.engines.axis import SUM, ULP
+from dpaccount._log import SUM, ULP
 
 Array = npt.NDArray[np.float64]
 Waves = npt.NDArray[np.complex128]

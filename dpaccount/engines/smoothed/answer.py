@@ -11,13 +11,15 @@ import math
 
 import numpy as np
 
-from dpaccount._log import log_kappa, log_total
+from dpaccount._log import ULP, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.axis import ULP, Axis, CannotVouch, Parts, _rises, below
 from dpaccount.engines.jump import NO_CUT, margin, split
-from dpaccount.engines.line import reflected
-from dpaccount.engines.mollifier import Mollifier, half_width
-from dpaccount.engines.smooth_line import END, MAX_COUNT, Aliases, Body, Reading, read
+from dpaccount.engines.line.answer import reflected
+from dpaccount.engines.line.axis import Axis, Parts, below
+from dpaccount.engines.line.saddle import rises
+from dpaccount.engines.smoothed.line import END, MAX_COUNT, Aliases, Body, Reading, read
+from dpaccount.engines.smoothed.mollifier import Mollifier, half_width
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
@@ -124,7 +126,7 @@ def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axi
     for _ in range(60):
         try:
             axis = Axis(parts, 0.0, high, 0.0)
-            if _rises(axis, epsilon, high):
+            if rises(axis, epsilon, high):
                 return axis, _crossing(axis, epsilon, low, high)
             best, low = (axis, high), high
             if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
@@ -144,7 +146,7 @@ def _crossing(axis: Axis, epsilon: float, low: float, high: float) -> float:
     low = max(low, 1e-9 * high)
     while high > 1.01 * low:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if _rises(axis, epsilon, middle) else (middle, high)
+        low, high = (low, middle) if rises(axis, epsilon, middle) else (middle, high)
     return high
 
 

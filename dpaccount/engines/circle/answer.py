@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import ULP, log_geometric, log_kappa
-from dpaccount.engines.axis import CannotVouch
+from dpaccount.engines.circle.turns import Law, Tilted, log_bound, phi
 from dpaccount.engines.jump import NO_CUT, split
-from dpaccount.engines.line import VOUCH, reflected
-from dpaccount.engines.turns import Law, Tilted, log_bound, phi
+from dpaccount.engines.line.answer import VOUCH, reflected
+from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 

@@ -1,0 +1,1 @@
+"""Losses on one lattice: the contour over one period."""

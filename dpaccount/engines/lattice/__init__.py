@@ -1,0 +1,1 @@
+"""The tilted transform on a grid of losses: the universal fallback."""

@@ -1,0 +1,1 @@
+"""Many distinct noise multipliers, answered as one term."""
