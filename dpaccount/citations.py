@@ -161,7 +161,7 @@ def _of_iteration(answer: Any, methods: list[str]) -> Works:
     from dpaccount.iteration.noisy_gd import NoisyGD
 
     if isinstance(answer, LastIterate):
-        for method in methods or answer.methods[:-1]:
+        for method in methods or answer.choices("sharpest"):
             yield from _of_last_iterate(answer, method)
     elif isinstance(answer, NoisyGD):
         for method in methods or [m for m in answer.methods if m not in ("best", "composition")]:

@@ -31,7 +31,7 @@ def data(*, quick: bool = False) -> dict[str, Any]:
         small = np.flatnonzero(np.asarray(run.delta(ENDS, index).upper) <= FOOT)
         end = float(ENDS[small[0]]) if small.size else FARTHEST
         level = end * np.linspace(0.0, 1.0, 9 if quick else 17) ** 1.5
-        bounds = {m: np.asarray(run.delta(level, index, method=m).upper) for m in run.methods if m not in ("best", "composition")}
+        bounds = {m: np.asarray(run.delta(level, index, method=m).upper) for m in run.methods if m in CURVES}
         panels.append({"epsilon": level, "exact": exact(case, level), "title": f"{index}/{run.num_records}, {end:.2g}", **bounds})
     return {"panels": panels}
 

@@ -330,7 +330,7 @@ def test_without_an_index_an_answer_holds_for_every_record():
 def test_the_best_is_the_least_and_names_its_winner():
     level = np.linspace(0.0, 6.0, 25)
     for run in RUNS.values():
-        parts = {m: run.delta(epsilon=level, index=30, method=m).upper for m in run.methods if m not in ("best", "nonlinear")}
+        parts = {m: run.delta(epsilon=level, index=30, method=m).upper for m in run.methods if m in run.published}
         best = run.delta(epsilon=level, index=30)
         assert_allclose(best.upper, np.min(list(parts.values()), axis=0), rtol=1e-13)
         names = np.broadcast_to(best.method, level.shape)
@@ -349,12 +349,35 @@ def test_the_instance_is_a_lower_end():
 
 def test_where_no_instance_is_known_a_note_says_so():
     told = "no known instance"
-    for run in (FIG_2.random_stopping(), FIG_2.random_permutation(), FIG_2.several_passes(2), replace(FIG_2, lipschitz=0.0)):
+    free, long = replace(FIG_2, diameter=math.inf), replace(FIG_2, num_records=101)
+    for run in (free.random_stopping(), free.random_permutation(), long.random_permutation(), replace(FIG_2, lipschitz=0.0)):
         for asked in (run.delta, run.log_delta):
             assert any(told in note for note in asked(0.5, 1, method="contraction", instance=True).notes)
             assert not any(told in note for note in asked(0.5, 1, method="contraction").notes)
         assert run.delta(0.5, 1, method="contraction", instance=True).lower == 0.0
-    assert not any(told in note for note in FIG_2.delta(0.1, 39, instance=True).notes)
+    for run in (FIG_2, FIG_2.random_stopping(), FIG_2.random_permutation(), FIG_2.several_passes(2)):
+        assert not any(told in note for note in run.delta(0.0, 39, instance=True).notes)
+
+
+def test_the_sharpest_is_the_least_of_all_that_is_proved():
+    level = np.linspace(0.0, 3.0, 7)
+    for run in (FIG_2, FIG_3, LAPLACE, FIG_2.random_stopping(), FIG_2.random_permutation(), FIG_2.several_passes(2)):
+        every = {t.name: run.log_delta(level, 38, method=t.name).upper for t in run.theorems()}
+        found = run.log_delta(level, 38, method="sharpest")
+        assert_allclose(found.upper, np.min(list(every.values()), axis=0), rtol=1e-12)
+        names = np.broadcast_to(found.method, level.shape)
+        assert all(every[name][k] <= found.upper[k] * (1 - 1e-12) for k, name in enumerate(names))
+        assert (found.upper <= run.log_delta(level, 38).upper).all()
+        assert float(run.epsilon(1e-6, 38, method="sharpest")) <= float(run.epsilon(1e-6, 38))
+    assert float(FIG_2.epsilon(1e-6, 39, method="sharpest")) < 0.5 * float(FIG_2.epsilon(1e-6, 39))
+    assert "nonlinear" in FIG_2.theorem("sharpest")
+    assert "nonlinear" not in FIG_2.theorem("best")
+
+
+def test_the_sharpest_becomes_one_curve_as_the_best_does():
+    sharp, best = (best_of(FIG_2, method=m, index=39) for m in ("sharpest", "best"))
+    assert float(sharp.epsilon(1e-6)) == pytest.approx(float(FIG_2.epsilon(1e-6, 39, method="sharpest")), rel=1e-9)
+    assert float(sharp.epsilon(1e-6)) < float(best.epsilon(1e-6))
 
 
 def test_strongly_convex_quadratics_attain_shifted_interpolation():

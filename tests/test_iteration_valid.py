@@ -54,7 +54,7 @@ def test_the_instances_are_of_the_class_they_claim_to_be():
 
 @pytest.mark.parametrize("gradient_step", ["cocoercivity", "spectrum"])
 def test_no_instance_exceeds_a_bound_at_any_epsilon(curves, gradient_step):
-    closest = dict.fromkeys(("contraction", "rdp", "shifted", "composition", "nonlinear", "best"), 0.0)
+    closest = dict.fromkeys(("contraction", "rdp", "shifted", "composition", "nonlinear", "best", "sharpest"), 0.0)
     for case, curve in zip(CASES, curves, strict=True):
         run = replace(case.run, gradient_step=gradient_step)
         for method in run.methods:
@@ -160,6 +160,33 @@ def test_several_passes(passes):
         inside = curve > 1e-6
         near = max(near, float((curve[inside] / several.delta(EPSILON, case.index).upper[inside]).max(initial=0.0)))
     assert near > 0.5
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("rho", [0.0, 0.4])
+def test_the_known_instances_of_variants_are_those_of_chains_put_together_by_hand(noise, rho):
+    """The same data sets, every law from a chain of its own; and close to the bounds at epsilon = 0."""
+    n, half, eta, scale = 5, 0.5, 0.5, 1.5
+    run = PNSGD(n, 1.0, 1.0, rho, eta, 2 * half, noise, scale)
+    push = eta * (1.0 - rho * half)
+    own, other = ((1 - eta * rho, -push), (1 - eta * rho, push)), (1 - eta * rho, 0.0)
+
+    def chain(*steps: int) -> Chain:
+        """1 where the record is used, 0 elsewhere."""
+        sides = [tuple(own[side] if used else other for used in steps) for side in (0, 1)]
+        return Chain(sides[0], sides[1], -half, half, noise, eta * scale)
+
+    case = Case(run, 4, chain(0, 0, 0, 1, 0))
+    stopped = mixed(case, [chain(*(0, 0, 0, 1, 0)[:t]) for t in range(1, n + 1)])
+    permuted = mixed(case, [chain(*(int(t == place) for t in range(n))) for place in range(n)])
+    twice = exact(Case(run, 4, chain(*(2 * (0, 0, 0, 1, 0)))))
+    off = QUADRATURE[noise]
+    for variant, curve in ((run.random_stopping(), stopped), (run.random_permutation(), permuted), (run.several_passes(2), twice)):
+        found = variant.delta(EPSILON, 4, method="contraction", instance=True)
+        assert (found.lower >= curve * (1 - off) - 2e-12).all()
+        assert (found.lower <= variant.delta(EPSILON, 4, method="sharpest").upper).all()
+        assert not found.certified
+        assert found.lower[2] > 0.6 * found.upper[2]
 
 
 def bent_case(rng: np.random.Generator, number: int) -> Case:

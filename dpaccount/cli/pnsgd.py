@@ -155,7 +155,7 @@ def _draw(run: LastIterate, index: int | None, against: str, level: float | None
         arguments = (grid, index)
         axes.set(xlabel="epsilon", ylabel="delta (upper bound)", ylim=(1e-12, 2.0))
         title = f"record {run.worst_index if index is None else index}"
-    for name in run.methods[:-1]:
+    for name, _ in run.theorems():
         color, line = STYLES[name]
         values = np.asarray(run.log_delta(*arguments, method=name, conversion=conversion).upper)
         axes.plot(grid, np.exp(np.maximum(values, -690.0)), color=color, linestyle=line, label=name)

@@ -273,9 +273,7 @@ def _chord(e: Array, d: Array, next_e: Array, next_d: Array, epsilon: Array) -> 
     return np.asarray(np.minimum(found, 0.0))
 
 
-
-
-def best_of(subject: Any, also: Mapping[str, Curve] | None = None, **where: Any) -> BestCurve:
+def best_of(subject: Any, also: Mapping[str, Curve] | None = None, *, method: str = "best", **where: Any) -> BestCurve:
     """The best curve of everything that is known about one record of a run; its `pair()` keeps to the run's relation.
 
     Parameters
@@ -283,10 +281,13 @@ def best_of(subject: Any, also: Mapping[str, Curve] | None = None, **where: Any)
     subject : NoisyGD, or anything with `methods` and with ``log_delta(epsilon, method=...)``
     also : mapping of name to function, optional
         Further bounds for the same release, as in `pointwise_minimum`.
+    method : {"best", "sharpest"}
+        Of what: the cited theorems, or also those that this documentation alone proves (`PNSGD` and its variants).
     **where
         Passed on to ``log_delta``, such as the record's index.
     """
-    names = list(getattr(subject, "published", ())) or [name for name in subject.methods if name != "best"]
+    _check.choice("best_of", "method", method, ("best", "sharpest"))
+    names = subject.choices(method) if isinstance(subject, LastIterate) else [name for name in subject.methods if name != "best"]
 
     def curve(name: str) -> Curve:
         return lambda epsilon: subject.log_delta(epsilon, method=name, **where).upper

@@ -14,8 +14,8 @@ from dpaccount.conversions import CONVERSIONS
 from dpaccount.results import Bounds, Status
 
 Array = npt.NDArray[np.float64]
-METHODS = ("contraction", "rdp", "shifted", "composed", "composition", "nonlinear", "best")
-DERIVED = ("nonlinear",)  # a nonlinear strong data-processing inequality, proved in the documentation: asked for by name, not in `best`
+METHODS = ("contraction", "rdp", "shifted", "composed", "composition", "nonlinear", "best", "sharpest")
+DERIVED = ("nonlinear",)  # proved in this documentation alone: not in `best`, but in `sharpest`
 NO_INSTANCE = "no known instance says more here than what every mechanism has, which is `lower`"
 HIDDEN = "holds only if the last iterate is all that anyone ever sees"
 
@@ -38,7 +38,8 @@ class LastIterate(ABC):
     """Privacy of one record when only the last iterate is released; neighbours exchange that record (replace-one).
 
     `delta`, `log_delta` and `epsilon` take a `method`: one of `methods`. ``best`` is the least of all theorems of the cited papers
-    that hold; ``nonlinear``, a nonlinear strong data-processing inequality (see `nonlinear_contraction`), is asked for by name.
+    that hold. ``sharpest`` is the least of those and of ``nonlinear``, a nonlinear strong data-processing inequality that the
+    documentation proves (see `nonlinear_contraction`).
     """
 
     @property
@@ -83,8 +84,12 @@ class LastIterate(ABC):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The names of the bounds that hold, and ``best``."""
-        return (*(theorem.name for theorem in self.theorems()), "best")
+        """The names of the bounds that hold, ``best`` and ``sharpest``."""
+        return (*(theorem.name for theorem in self.theorems()), "best", "sharpest")
+
+    def choices(self, method: str) -> tuple[str, ...]:
+        """The bounds that a method takes the least of."""
+        return {"best": self.published, "sharpest": tuple(t.name for t in self.theorems())}.get(method, (method,))
 
     @property
     def published(self) -> tuple[str, ...]:
@@ -94,8 +99,8 @@ class LastIterate(ABC):
     def theorem(self, method: str) -> str:
         """The theorem behind a method, with its conditions."""
         self._check_method("theorem", method)
-        if method == "best":
-            return "the least of " + ", ".join(self.published) + ": each holds, so their minimum does"
+        if method in ("best", "sharpest"):
+            return "the least of " + ", ".join(self.choices(method)) + ": each holds, so their minimum does"
         return next(t.statement for t in self.theorems() if t.name == method)
 
     def delta(
@@ -109,19 +114,19 @@ class LastIterate(ABC):
         index : int or array of int, optional
             Which record, from 1 to n; by default the worst.
         method : str
-            One of `methods`. ``best`` is the plain minimum at each epsilon: a bound, but the minimum of curves need not be a privacy
-            curve; `best_of` makes it one, for composition and trade-off functions.
+            One of `methods`. ``best`` and ``sharpest`` are plain minima at each epsilon: bounds, but the minimum of curves need not
+            be a privacy curve; `best_of` makes it one, for composition and trade-off functions.
         conversion : {"improved", "mironov", "optimal"}
             How Renyi bounds become delta.
         instance : bool
             Put the exact curve of the worst known instance into `lower` (one-dimensional, by quadrature): slower, and not
             certified. Otherwise, and where no known instance says more (a note says so), `lower` is what every mechanism has,
-            max(0, 1 - e^eps). Random stopping, random order and several passes have no known instance.
+            max(0, 1 - e^eps).
 
         Guarantee
         ---------
         `upper` is the theorem's value with all rounding added. `Bounds.method` names the bound; for arrays under ``best`` it is
-        an array of names, one for each entry.
+        an array of names, one for each entry; so under ``sharpest``.
         """
         logs, name = self._answer("delta", epsilon, index, method, conversion, instance)
         with np.errstate(under="ignore"):
@@ -203,7 +208,7 @@ class LastIterate(ABC):
     def _winners(self, epsilon: Array, index: Array, method: str, conversion: str) -> tuple[Curve, Any]:
         """The curve of a method, fresh arrays of the full shape, and the name of the bound (an array of names for several)."""
         shape = np.broadcast_shapes(epsilon.shape, index.shape)
-        names = list(self.published) if method == "best" else [method]
+        names = self.choices(method)
         if self.noiseless:
             return Curve(np.zeros(shape), np.zeros(shape)), names[0]
         value, error = (np.array(np.broadcast_to(v, shape)) for v in self._sound(names[0], epsilon, index, conversion))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, final
@@ -18,14 +19,12 @@ from dpaccount._log import gaussian_log_delta
 from dpaccount.iteration.kernels import NOISES, scalar
 
 Array = npt.NDArray[np.float64]
-LONGEST = 2000  # steps beyond which nothing is computed: 0 is a lower bound too
-STEADY = 1e-15  # steps before the record are cut once the law is that steady
 LAPLACE_NODES = 240
-SLIP = {"gaussian": 1e-10, "laplace": 1e-5}  # taken off what a quadrature says, many times its measured error
 FINE = 401  # points that look for the edges of the best test
 
 
 Steps = tuple[tuple[float, float], ...]
+Key = tuple[float, float, float, float]  # factors and shifts of two steps in a row
 
 
 @final
@@ -122,7 +121,8 @@ class Chain:
 
     def laws(self) -> tuple[Law, Law]:
         """The two last iterates of a chain with a projection."""
-        return _law(self, self.steps), _law(self, self.others)
+        known: dict[Key, Array] = {}
+        return last(self, self.steps, known), last(self, self.others, known)
 
     def simulate(self, count: int, rng: np.random.Generator, *, other: bool = False) -> Array:
         """`count` independent last iterates."""
@@ -195,27 +195,32 @@ def mixture(laws: Sequence[Law]) -> Law:
     )
 
 
-def _law(chain: Chain, steps: Steps) -> Law:
-    """The law of the last iterate; `known` keeps the matrices of steps that come again."""
+def path(chain: Chain, steps: Steps, known: dict[Key, Array] | None = None) -> Iterator[Law]:
+    """The law after every step in turn; `known` keeps the matrices of steps that come again."""
     mass, at, key = np.ones(1), np.array([chain.start]), (math.nan, math.nan)
-    known: dict[tuple[float, float, float, float], Array] = {}
+    matrices: dict[Key, Array] = {} if known is None else known
     for t, (c, s) in enumerate(steps):
         law = Law(c * at + s, mass, chain.low, chain.high, chain.noise, chain.scale)
+        yield law
         if t == len(steps) - 1:
-            break
+            return
         inside, weights = _nodes(chain, (c * at[0] + s, c * at[-1] + s))
         if t == 0:
             mass = np.concatenate([law.below([chain.low]), law.density(inside) * weights, law.above([chain.high])])
         else:
-            if (*key, c, s) not in known:
+            if (*key, c, s) not in matrices:
                 unit = law._replace(mass=np.eye(at.size))
-                known[*key, c, s] = np.concatenate([
+                matrices[*key, c, s] = np.concatenate([
                     unit.below([chain.low]), unit.density(inside) * weights[:, None], unit.above([chain.high]),
                 ])
-            new = known[*key, c, s] @ mass
+            new = matrices[*key, c, s] @ mass
             mass = new / new.sum()
-        key, at = (c, s) if t else (math.nan, s), np.concatenate([[chain.low], inside, [chain.high]])
-    return law
+        key, at = (c, s) if t else (math.nan, c * chain.start + s), np.concatenate([[chain.low], inside, [chain.high]])
+
+
+def last(chain: Chain, steps: Steps, known: dict[Key, Array] | None = None) -> Law:
+    """The law of the last iterate."""
+    return deque(path(chain, steps, known), maxlen=1).pop()
 
 
 def excess(first: Law, second: Law, epsilon: Array) -> Array:
@@ -238,58 +243,3 @@ def excess(first: Law, second: Law, epsilon: Array) -> Array:
             a, b = (law.below(mine[1::2]) - law.below(mine[0::2]) for law in (first, second))
             total[k] += float(np.maximum(a - gamma[k] * b, 0.0).sum())
     return np.asarray(np.minimum(total, 1.0))
-
-
-def worst_log_delta(run: Any, epsilon: Array, index: Array) -> Array:
-    """log of the largest exact curve of the known instances of a `PNSGD` at epsilon >= 0; -inf if none is computed."""
-    shape = np.broadcast_shapes(epsilon.shape, index.shape)
-    e, place = np.broadcast_to(epsilon, shape), np.broadcast_to(index, shape)
-    out = np.full(shape, -np.inf)
-    for i in np.unique(place):
-        here = place == i
-        for chain in worst_instances(run, int(i)):
-            found = chain.delta(e[here]) * (1.0 - SLIP[chain.noise]) - 1e-12 if chain.projected else None
-            with np.errstate(divide="ignore"):
-                log_delta = chain.log_delta(e[here]) if found is None else np.log(np.maximum(found, 0.0))
-            out[here] = np.maximum(out[here], log_delta)
-    return out
-
-
-def worst_instances(run: Any, index: int) -> tuple[Chain, ...]:
-    """One-dimensional data sets of the class of a `PNSGD` that come closest to its bounds at a record.
-
-    Steps after the record have curvature rho, which contracts least, with and without a push to one side. The record's own
-    gradients are rho y + g and rho y - g with g the largest that L allows on the interval. The steps before it have the curvature
-    that leaves the least noise. Without a projection no strongly convex loss has bounded gradients, and L is read as the bounds
-    read it there, half the largest difference of two records' gradients (see `PNSGD`).
-    """
-    eta, rho = run.step_size, max(run.strong_convexity, 0.0)
-    free = run.diameter == math.inf
-    half = 1.0 if free else run.diameter / 2
-    if run.noise_scale == 0.0 or run.lipschitz == 0.0 or run.num_records - index > LONGEST or (free and run.noise != "gaussian"):
-        return ()
-    push = run.lipschitz if free else run.lipschitz - rho * half
-    if push <= 0.0:
-        return ()
-    most = run.smoothness if free else min(run.smoothness, run.lipschitz / half)
-    if free and rho == 0.0:
-        most = 0.0  # a quadratic has no bounded gradient: linear losses throughout
-    still = min(max(1.0 / eta, rho), most)
-    before = min(index - 1, _memory(1.0 - eta * still))
-    if before == LONGEST:
-        return ()
-    after, shift = run.num_records - index, eta * push
-    common = ((1.0 - eta * still, 0.0),) * before
-    return tuple(
-        Chain(
-            (*common, (1.0 - eta * rho, -shift), *rest), (*common, (1.0 - eta * rho, shift), *rest),
-            -math.inf if free else -half, math.inf if free else half, run.noise, eta * run.noise_scale,
-        )
-        for rest in (((1.0 - eta * rho, shift * share),) * after for share in ((0.0,) if free or not after else (0.0, 0.25, 1.0)))
-    )
-
-
-def _memory(factor: float) -> int:
-    """Steps after which a start is forgotten, at most `LONGEST`."""
-    size = abs(factor)
-    return LONGEST if size >= 1.0 else 1 if size == 0.0 else min(1 + int(math.log(STEADY) / math.log(size)), LONGEST)

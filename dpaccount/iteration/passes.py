@@ -14,6 +14,7 @@ from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.iteration.composed import ComposedCurve, composed_curve
 from dpaccount.iteration.face import DERIVED, Curve, OnePass, Theorem, Variant
+from dpaccount.iteration.instances import several_passes, worst_log_delta
 from dpaccount.iteration.kernels import log_overlap, overlap_error
 from dpaccount.iteration.rdp import zcdp_error, zcdp_log_delta
 from dpaccount.mechanisms.curve import CurvePair
@@ -85,6 +86,9 @@ class SeveralPasses(Variant):
         mu = self.run.cyclic_parameter(self.passes, index)
         value = log_overlap("gaussian", epsilon, mu)
         return Curve(value, overlap_error("gaussian", epsilon, mu, value, 64 * ULP))
+
+    def lower(self, epsilon: Array, index: Array) -> Array:
+        return worst_log_delta(lambda i: several_passes(self.run, self.passes, i), epsilon, index)
 
     # the curve followed from pass to pass
 

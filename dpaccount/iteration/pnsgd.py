@@ -13,8 +13,8 @@ import dpaccount.iteration.rdp as rdp
 from dpaccount import _check
 from dpaccount._log import ULP
 from dpaccount.iteration.face import Curve, OnePass, Theorem
+from dpaccount.iteration.instances import one_pass, worst_log_delta
 from dpaccount.iteration.kernels import NOISES, log_overlap, overlap_error, scalar
-from dpaccount.iteration.lower import worst_log_delta
 from dpaccount.iteration.nonlinear import nonlinear_contraction
 from dpaccount.iteration.one_pass import pnsgd_mu
 from dpaccount.iteration.passes import SeveralPasses
@@ -248,7 +248,7 @@ class PNSGD(OnePass):
         return Curve(value, overlap_error("gaussian", epsilon, mu, value, 64 * ULP))
 
     def lower(self, epsilon: Array, index: Array) -> Array:
-        return worst_log_delta(self, epsilon, index)
+        return worst_log_delta(lambda i: one_pass(self, i), epsilon, index)
 
     def rdp_rate(self, index: Any, source: str = "best") -> Any:
         """r of ``D_a <= r a`` for every order a > 1, by record.

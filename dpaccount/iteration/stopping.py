@@ -13,6 +13,7 @@ from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
 from dpaccount.conversions import renyi_log_delta
 from dpaccount.iteration.face import Curve, OnePass, Theorem, Variant
+from dpaccount.iteration.instances import random_permutation, random_stopping, worst_log_delta
 from dpaccount.iteration.kernels import scalar
 
 Array = npt.NDArray[np.float64]
@@ -63,6 +64,9 @@ class RandomStopping(Variant):
         if method == "rdp":
             return self._rdp(epsilon, index, conversion)
         return self._mean(method, epsilon, index, conversion)
+
+    def lower(self, epsilon: Array, index: Array) -> Array:
+        return worst_log_delta(lambda i: random_stopping(self.run, i), epsilon, index)
 
     def max_order(self) -> float:
         """The largest order with ``2 a (a-1) L^2 <= sigma^2``, where FMTT18's bound ends."""
@@ -169,6 +173,10 @@ class RandomPermutation(Variant):
     def curve(self, method: str, epsilon: Array, index: Array, conversion: str) -> Curve:
         found = self._stopped.curve(method, epsilon, np.ones(()), conversion)
         return Curve(*(np.broadcast_to(v, np.broadcast_shapes(epsilon.shape, index.shape)) for v in found))
+
+    def lower(self, epsilon: Array, index: Array) -> Array:
+        found = worst_log_delta(lambda i: random_permutation(self.run, i), epsilon, np.ones(()))  # every record's
+        return np.broadcast_to(found, np.broadcast_shapes(epsilon.shape, index.shape))
 
     def max_order(self) -> float:
         """As in `RandomStopping`."""
