@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.special import gammaln, xlog1py, xlogy
 
+from dpaccount._lattice_curve import Grid
 from dpaccount.engines import auto
 from dpaccount.engines.lattice import answer as lattice
 from dpaccount.engines.lattice.tilted import power_on_circle
@@ -100,3 +103,15 @@ def test_the_transform_is_within_its_stated_error(count):
 
 def _log_binomial(n, k, p):
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p)
+
+
+@pytest.mark.parametrize("step", [STEPS[1], STEPS[4], PoissonSampled(ApproximateDP(0.5, 1e-3), 0.2)], ids=repr)
+def test_a_lattice_costs_few_arrays_of_its_size(step):
+    """A million points are usual; tails and what follows from them are made block by block."""
+    size = 2**17
+    grid = Grid(0.0, 4.0 / size, -size // 2, size)
+    tracemalloc.start()
+    discretise(step, grid, 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 8 * size

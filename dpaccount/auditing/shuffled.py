@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from dpaccount import _check
+from dpaccount._lattice_curve import Grid
 from dpaccount._log import log1m_exp
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.auditing.outcome import AuditResult, small_delta
@@ -26,7 +27,7 @@ from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.lattice.tilted import Side
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian, noise_multiplier
-from dpaccount.pld import Grid, PrivacyLossDistribution, discretise
+from dpaccount.pld import PrivacyLossDistribution, discretise
 
 OWNER = "shuffle_lower_bound"
 BINS = 4000

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._lattice_curve import Grid
 from dpaccount._log import log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import closed
@@ -26,7 +27,7 @@ from dpaccount.engines.line.saddle import saddle
 from dpaccount.engines.many.family import FEW, families, rounded
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step
-from dpaccount.pld import Grid, LostDigits, PrivacyLossDistribution, discretise
+from dpaccount.pld import LostDigits, PrivacyLossDistribution, discretise
 from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
@@ -307,6 +308,8 @@ def _bracket(
     mass = pair.log_p_only
     upper = Side([(p.pessimistic, p.times) for p in parts], epsilon)
     lower = Side([(p.optimistic, p.times) for p in parts], epsilon)
+    leak = log_total(np.array([_log(p.times * p.optimistic.leak) for p in parts]))
+    del parts  # both sides keep logarithms of the masses
     need = max(upper.window, lower.window)
     length = 1 << int(np.ceil(np.log2(max(need / h, 16.0))))
     chernoff = min(log_total(np.array([upper.chernoff, *above])), 0.0)
@@ -315,7 +318,6 @@ def _bracket(
         return LogDelta(log_low, chernoff, chernoff, True, "lattice", np.inf, min(beyond.log_q, 0.0)), need
     up_value, up_error, tail = upper.value(length)
     low_value, low_error, _ = lower.value(length)
-    leak = log_total(np.array([_log(p.times * p.optimistic.leak) for p in parts]))
     log_up = min(log_total(np.array([up_value, up_error, *above])), chernoff)
     log_low = max(_less(log_total(np.array([low_value, below[0]])), log_total(np.array([low_error, below[1], leak]))), mass)
     middle = log_up if log_low == -np.inf or log_up - log_low > 20.0 else (log_up + log_low) / 2

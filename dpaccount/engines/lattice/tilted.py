@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._lattice_curve import Grid
 from dpaccount._log import log_kappa
-from dpaccount.pld import Grid, PrivacyLossDistribution
+from dpaccount.pld import PrivacyLossDistribution
 
 Array = npt.NDArray[np.float64]
 OUTSIDE = 24.0  # the tilted mass outside the window is below e^-24 on either side, and counted as error
@@ -35,11 +36,11 @@ class Side:
         self.epsilon = epsilon
         self.h = parts[0][0].grid.step
         self.parts = [_trimmed(d.grid, d.mass, n) for d, n in parts]
-        self.empty = any(not part.mass.size for part in self.parts)
+        self.empty = any(not part.log_mass.size for part in self.parts)
         if self.empty:
             self.window, self.c, self.log_size, self.chernoff, self.log_tail = 0.0, 1.0, -np.inf, -np.inf, -np.inf
             return
-        self._coarse = [_coarse(part) for part in self.parts]
+        self._coarse = [_coarse(part, d.mass) for part, (d, _) in zip(self.parts, parts, strict=True)]
         self.c = self._tilt()
         k, mean, variance = self._cumulants(self.c)
         self.log_size = k - self.c * epsilon - float(np.log(self.c) + np.log1p(self.c))
@@ -49,12 +50,15 @@ class Side:
         """Of the composition; `rough` from masses joined in blocks, to find a tilt, never as a bound."""
         k = mean = variance = 0.0
         for part in self._coarse if rough else self.parts:
-            w, top = _tilted(part, c)
+            loss = part.loss
+            w, top = _tilted(part.log_mass, loss, c)
             total = float(w.sum())
-            m = float(w @ part.loss) / total
+            m = float(w @ loss) / total
             k += part.times * (top + float(np.log(total)))
             mean += part.times * m
-            variance += part.times * float(w @ (part.loss - m) ** 2) / total
+            loss -= m
+            np.square(loss, out=loss)
+            variance += part.times * float(w @ loss) / total
         return k, mean, variance
 
     def _tilt(self) -> float:
@@ -89,7 +93,7 @@ class Side:
     def _half_width(self, k: float, mean: float, variance: float) -> float:
         """w with tilted mass below e^-OUTSIDE beyond mean +- w, by Chernoff over a few tilts."""
         widths = [0.0]
-        ends = tuple(sum(part.times * float(part.loss[end]) for part in self.parts) for end in (0, -1))
+        ends = tuple(sum(part.times * part.end(which) for part in self.parts) for which in (0, -1))
         start = self._cumulants(self.c, rough=True)[0]
         scale = float(np.sqrt(2 * OUTSIDE / max(variance, 1e-300)))
         for sign, end in ((-1.0, ends[0]), (1.0, ends[1])):
@@ -131,8 +135,8 @@ class Side:
         """Of a composed tilted mass: every factor's mass, logarithm, exponent and normalisation are rounded."""
         total = 0.0
         for part in self.parts:
-            seen = part.mass > 0.0
-            largest = float(np.max(np.abs(part.log_mass[seen]) + np.abs(c * part.loss[seen])))
+            size = np.abs(part.log_mass) + np.abs(c * part.loss)
+            largest = float(size[size < np.inf].max())
             total += part.times * ULP * (40.0 + 2 * largest)
         return float(np.expm1(min(total, 700.0)))
 
@@ -142,7 +146,7 @@ class Side:
         factors: list[tuple[Array, float, int]] = []
         for part in self.parts:
             grid, n = part.grid, part.times
-            w, top = _tilted(part, self.c)
+            w, top = _tilted(part.log_mass, part.loss, self.c)
             total = float(w.sum())
             w /= total
             log_scale += n * (top + float(np.log(total)))
@@ -191,48 +195,72 @@ def power_on_circle(
 
 
 class _Part(NamedTuple):
-    """The masses of one distinct step on its grid, with their logarithms, and its count."""
+    """Logarithms of the masses of one distinct step on its grid, and its count."""
 
     grid: Grid
-    mass: Array
     log_mass: Array
-    loss: Array
     times: int
+
+    @property
+    def loss(self) -> Array:
+        """An array of its own: a million losses are not kept."""
+        return self.grid.losses()
+
+    def end(self, which: int) -> float:
+        """The first loss (0) or the last (-1)."""
+        grid = self.grid
+        return grid.offset + grid.step * (grid.first + (grid.size - 1 if which else 0))
+
+
+class _Coarse(NamedTuple):
+    """Masses of blocks, at their means."""
+
+    log_mass: Array
+    place: Array
+    times: int
+
+    @property
+    def loss(self) -> Array:
+        return self.place.copy()
 
 
 def _trimmed(grid: Grid, mass: Array, count: int) -> _Part:
     """The distribution without leading and trailing zeros."""
     where = np.flatnonzero(mass)
     if not where.size:
-        return _Part(grid, np.empty(0), np.empty(0), np.empty(0), count)
-    kept = slice(where[0], where[-1] + 1)
+        return _Part(grid, np.empty(0), count)
+    first, last = int(where[0]), int(where[-1])
     with np.errstate(divide="ignore"):
-        log_mass = np.log(mass[kept])
-    return _Part(grid._replace(first=grid.first + int(where[0])), mass[kept], log_mass, grid.losses()[kept], count)
+        log_mass = np.log(mass[first : last + 1])
+    return _Part(grid._replace(first=grid.first + first, size=last - first + 1), log_mass, count)
 
 
 BLOCKS = 8192
 
 
-def _coarse(part: _Part) -> _Part:
+def _coarse(part: _Part, mass: Array) -> _Coarse:
     """The masses joined in blocks, each at its mean: a million steps move nothing else by less than their spread."""
-    size = -(-part.mass.size // BLOCKS)
+    loss, size = part.loss, -(-part.log_mass.size // BLOCKS)
     if size == 1:
-        return part
-    starts = np.arange(0, part.mass.size, size)
-    mass = np.add.reduceat(part.mass, starts)
-    middle = (part.loss[starts] + part.loss[np.minimum(starts + size, part.loss.size) - 1]) / 2
-    loss = middle + np.add.reduceat(part.mass * (part.loss - np.repeat(middle, size)[: part.loss.size]), starts) / np.maximum(mass, 1e-300)
+        return _Coarse(part.log_mass, loss, part.times)
+    where = np.flatnonzero(mass)
+    mass = mass[where[0] : where[-1] + 1]
+    starts = np.arange(0, mass.size, size)
+    total = np.add.reduceat(mass, starts)
+    middle = (loss[starts] + loss[np.minimum(starts + size, loss.size) - 1]) / 2
+    loss -= np.repeat(middle, size)[: loss.size]
+    loss *= mass
     with np.errstate(divide="ignore"):
-        return _Part(part.grid, mass, np.log(mass), loss, part.times)
+        return _Coarse(np.log(total), middle + np.add.reduceat(loss, starts) / np.maximum(total, 1e-300), part.times)
 
 
-def _tilted(part: _Part, c: float) -> tuple[Array, float]:
+def _tilted(log_mass: Array, loss: Array, c: float) -> tuple[Array, float]:
     """mass e^{cl - top} with its largest term about 1."""
     with np.errstate(under="ignore"):
-        exponent = part.log_mass + c * part.loss
+        exponent = log_mass + c * loss
         top = float(exponent.max())
-        return np.exp(exponent - top), top
+        exponent -= top
+        return np.exp(exponent, out=exponent), top
 
 
 def _fold(w: Array, middle: int, length: int) -> Array:
