@@ -110,12 +110,12 @@ def _singly(pair: DominatingPair, epsilon: float) -> tuple[float, float]:
     one distinct step. Steps without a closed curve, or too many of them, make them trivial.
     """
     if families(pair)[1]:
-        return pair.log_p_only, 0.0
+        return _infinite(pair), 0.0
     counts = np.array([float(count) for _, count in pair.terms])
     shares = [np.full(counts.size, epsilon / counts.sum())]
     if 1 < counts.size <= 8:
         shares += [np.where(np.arange(counts.size) == k, epsilon / counts[k], 0.0) for k in range(counts.size)]
-    low, high = pair.log_p_only, 0.0
+    low, high = _infinite(pair), 0.0
     steps = [step for step, _ in pair.terms]
     if all(closed.supports(step) for step in steps):
         for share in shares:
@@ -300,12 +300,12 @@ def _bracket(
     beyond = at_ends(pair, jump.cut, epsilon, bounded, ends)
     if any(end < min(jump.cut, step.facts.max_loss) for (step, _), end in zip(pair.terms, ends, strict=True)):
         # the lattice ends before the cut: whatever lies beyond may or may not exceed epsilon
-        above, below = [beyond.log_p], jump.log_part(epsilon)
+        above, below = [beyond.log_p + math.log1p(beyond.error)], jump.log_part(epsilon)
     else:
         jump = beyond
         below = jump.log_part(epsilon)
         above = [*below, jump.log_slack]
-    mass = pair.log_p_only
+    mass = _infinite(pair)
     upper = Side([(p.pessimistic, p.times) for p in parts], epsilon)
     lower = Side([(p.optimistic, p.times) for p in parts], epsilon)
     leak = log_total(np.array([_log(p.times * p.optimistic.leak) for p in parts]))
@@ -349,6 +349,11 @@ def _bounded(pair: DominatingPair, jump: Jump, epsilon: float, h: float) -> Marg
         return Margin(margin.distance, 0.0)
     found = np.logaddexp(failure(parts, margin.distance), log_some(log_total(np.array(beyond))))
     return Margin(margin.distance, min(float(found), 0.0))
+
+
+def _infinite(pair: DominatingPair) -> float:
+    """log P[L = inf], rounded down."""
+    return closed.widened(pair.log_p_only, -np.inf).lower
 
 
 def _log(x: float) -> float:
