@@ -17,7 +17,7 @@ def spread(owner: str, function: Callable[[Any], Any], tasks: Sequence[Any], n_j
     """``[function(task) for task in tasks]``, whoever computes it; the order and the batches do not show in the answers."""
     n_jobs = _jobs(owner, n_jobs)
     progress = None if progress is None else _check.flag(owner, "progress", progress)
-    with _Bar(owner, len(tasks), progress) as bar:
+    with Bar(owner, len(tasks), progress) as bar:
         if n_jobs == 1:
             return _collected(([function(task)] for task in tasks), bar)
         return _collected(_through_joblib(owner, function, tasks, n_jobs), bar)
@@ -52,7 +52,7 @@ def _batch(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
     return [function(task) for task in tasks]
 
 
-def _collected(batches: Iterable[list[Any]], bar: _Bar) -> list[Any]:
+def _collected(batches: Iterable[list[Any]], bar: Bar) -> list[Any]:
     found: list[Any] = []
     for batch in batches:
         found += batch
@@ -60,7 +60,7 @@ def _collected(batches: Iterable[list[Any]], bar: _Bar) -> list[Any]:
     return found
 
 
-class _Bar:
+class Bar:
     """``sweep [#####     ] 120/240, 3 s left`` on one line, drawn ten times a second; on a terminal alone unless asked for."""
 
     WIDTH = 30

@@ -1,1 +1,1 @@
-"""Private convex optimisers that consume budgets accounted by `dpaccount`. None has landed yet."""
+"""Private convex optimisers: every release carries the guarantee that its run earned, as a guarantee of `dpaccount`."""

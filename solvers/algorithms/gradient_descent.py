@@ -1,0 +1,233 @@
+"""Noisy gradient descent: full batch (DP-GD) or Poisson batches (DP-SGD), averaged or last iterate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount import _check
+from dpaccount.adjacency import Adjacency
+from dpaccount.calibration import calibrate
+from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.pair import DominatingPair, Step
+from dpaccount.sampling.poisson import PoissonSampled
+from solvers.budget import budget, gradient_descent_noise, relation_of
+from solvers.gate import Gate, gate_of
+from solvers.problem import Problem
+from solvers.progress import steps as counted
+from solvers.release import Release
+
+Array = npt.NDArray[np.float64]
+OWNER = "gradient_descent"
+OUTPUTS = ("average", "tail", "last")
+COUNT_SHARE = 0.05  # of the squared GDP parameter, for the number of records where it is private and needed
+MOST_STEPS = 200  # of the default: beyond it the bound of Theorem 6.11 hardly falls, and time grows
+
+
+def gradient_descent(
+    problem: Problem,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise_multiplier: float | None = None,
+    steps: int | None = None,
+    sampling_probability: float = 1.0,
+    output: str = "average",
+    learning_rate: float | None = None,
+    clipping_norm: float | None = None,
+    start: Any = None,
+    public_size: int | None = None,
+    adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
+    random: Any = None,
+    progress: bool | None = None,
+    reveal_unprotected: bool = False,
+) -> Release:
+    """``theta <- Proj_C(theta - eta (sum of clipped gradients + ridge theta + N(0, (sigma L)^2 I)))``, T times (Algorithm 3).
+
+    Parameters
+    ----------
+    problem : Problem
+    epsilon, delta : float, together
+        The budget, epsilon > 0 and delta in (0, 1): the least noise that keeps it is calibrated.
+    noise_multiplier : float, instead of the budget
+        sigma >= 0, noise over the clipping norm. At 0 the guarantee is infinite.
+    steps : int
+        T >= 1. Default ``min(n^2 epsilon^2/p, 200)``, Theorem 6.11's number where it is small; needs a budget.
+    sampling_probability : float
+        q in (0, 1]: each step looks at each record with this probability; 1 is the full batch.
+    output : {"average", "tail", "last"}
+        The mean of theta_1 .. theta_T (Algorithm 3), of their second half, or theta_T. All of them are covered either way.
+    learning_rate : float
+        eta > 0. Default the one of Theorem 6.11, ``|C|/(G sqrt T)`` with ``G^2 = L^2 ((q n)^2 + q (1-q) n + p sigma^2)``; at most
+        1/ridge. It needs a bounded set.
+    clipping_norm : float
+        L > 0. Default `problem.lipschitz`, where clipping does nothing.
+    start : array
+        theta_0 in C. Default the point of C nearest to 0.
+    public_size : int
+        n for the defaults. Default under replace-one and zero-out: the true one, which is public there. Under add-or-remove it is
+        private: without `public_size`, defaults that need it use a count with Gaussian noise, for 5 % of the budget's mu^2.
+    adjacency : {"add-or-remove", "replace-one", "zero-out"}
+    random : RandomSource, optional
+        Default the operating system's generator.
+    progress : bool, optional
+        A bar on standard error: by default on a terminal alone.
+    reveal_unprotected : bool
+        Adds the final objective, the gradient's norm and what clipping takes off it to `Release.unprotected`. They are not private.
+
+    Returns
+    -------
+    Release
+        `value` is theta; see `Problem.split`.
+
+    Guarantee
+    ---------
+    ``T Gaussian(sigma)``, or ``T PoissonSampled(Gaussian(sigma), q)``, plus the count's Gaussian: for any loss, convex or not,
+    since gradients are clipped. Theorem 6.10's noise is in the diagnostics for comparison: 50.03 where 37.31 is enough, at
+    T = 100, epsilon = 1, delta = 1e-5.
+
+    References
+    ----------
+    Algorithm 3 and Theorems 6.10, 6.11 of the chapter (BST14, ACG16, SSTT21).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers.algorithms import gradient_descent
+    >>> from solvers.losses import Logistic
+    >>> from solvers.problem import Problem
+    >>> from solvers.sets import L2Ball
+    >>> x = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> problem = Problem(x, np.sign(x[:, 0]), Logistic(), L2Ball(5.0))
+    >>> release = gradient_descent(problem, epsilon=1.0, delta=1e-5, steps=20, public_size=50)
+    >>> release.value.shape, round(float(release.epsilon(delta=1e-5)), 6)
+    ((1,), 1.0)
+    """
+    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    plan = _planned(
+        problem, gate, relation, epsilon, delta, noise_multiplier, steps, sampling_probability, learning_rate, clipping_norm, public_size
+    )
+    _check.choice(OWNER, "output", output, OUTPUTS)
+    feasible, size = problem.constraint, problem.dimension
+    theta = feasible.start(size) if start is None else feasible.checked(OWNER, "start", start, size)
+    theta = _run(problem, gate, plan, theta, output, progress)
+    unprotected = _unprotected(problem, theta, plan.clip) if _check.flag(OWNER, "reveal_unprotected", reveal_unprotected) else None
+    return Release(theta, plan.guarantee, relation, {**plan.diagnostics(), "output": output, "secure_noise": gate.secure}, unprotected)
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """A run, fixed before the first gradient."""
+
+    steps: int
+    sampling_probability: float
+    noise_multiplier: float
+    clip: float
+    learning_rate: float
+    guarantee: DominatingPair
+    size: float | None = None  # released or public, None where it was not needed
+    theorem_noise: float | None = None
+
+    def diagnostics(self) -> dict[str, Any]:
+        """All of it follows from public or released numbers."""
+        names = ("steps", "sampling_probability", "noise_multiplier", "learning_rate", "size", "theorem_noise")
+        shown = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {**shown, "clipping_norm": self.clip}
+
+
+def _planned(
+    problem: Problem, gate: Gate, relation: Adjacency, epsilon: Any, delta: Any, noise_multiplier: Any, steps: Any, probability: Any,
+    learning_rate: Any, clipping_norm: Any, public_size: Any,
+) -> _Plan:
+    q = _check.real(OWNER, "sampling_probability", probability, low=0.0, high=1.0, open_low=True, hint="Did you pass a batch size?")
+    clip = _clip(problem, clipping_norm)
+    given = noise_multiplier is not None
+    if given == (epsilon is not None or delta is not None):
+        _check.refuse(OWNER, "epsilon", "given with delta, or noise_multiplier instead of both", epsilon, kind=TypeError)
+    if given:
+        sigma = _check.real(OWNER, "noise_multiplier", noise_multiplier, low=0.0)
+        if steps is None:
+            _check.refuse(OWNER, "steps", "given with noise_multiplier", steps, "Its default follows from a budget.", TypeError)
+    else:
+        aim = budget(OWNER, epsilon, delta, relation)
+    rate = None if learning_rate is None else _check.real(OWNER, "learning_rate", learning_rate, low=0.0, open_low=True)
+    size, counted_by = None, None
+    if rate is None or steps is None:
+        size = None if public_size is None else float(_check.count(OWNER, "public_size", public_size))
+        if size is None and relation is not Adjacency.ADD_OR_REMOVE:
+            size = float(problem.num_records)
+        if size is None:
+            if given:
+                hint = "The number of records is private under add-or-remove; the default learning rate needs it."
+                _check.refuse(OWNER, "public_size", "given with noise_multiplier and no learning_rate", public_size, hint, TypeError)
+            counted_by = float(calibrate(Gaussian, epsilon=aim.epsilon, delta=aim.delta, adjacency=relation)) / math.sqrt(COUNT_SHARE)
+            size = _noisy_count(problem, gate, counted_by)
+    if steps is None:
+        assert size is not None
+        most = size * size * aim.epsilon**2 / problem.dimension
+        steps = int(min(max(math.ceil(most), 1), MOST_STEPS))
+    total = _check.count(OWNER, "steps", steps)
+    before = None if counted_by is None else Gaussian(counted_by)
+    if not given:
+        sigma = float(calibrate(lambda s: _composed(total, s, q, before), epsilon=aim.epsilon, delta=aim.delta, adjacency=relation))
+    if rate is None:
+        assert size is not None
+        rate = default_rate(problem, total, sigma, q, clip, size)
+    theorem = None if given or q < 1.0 else gradient_descent_noise(total, aim.epsilon, aim.delta)
+    return _Plan(total, q, sigma, clip, rate, _composed(total, sigma, q, before), size, theorem)
+
+
+def _clip(problem: Problem, clipping_norm: Any) -> float:
+    if clipping_norm is not None:
+        return _check.real(OWNER, "clipping_norm", clipping_norm, low=0.0, open_low=True)
+    if math.isinf(problem.lipschitz):
+        hint = "This loss is Lipschitz on a bounded set alone, or states no bound of its gradients."
+        _check.refuse(OWNER, "clipping_norm", "given for a loss without a Lipschitz bound", None, hint)
+    return problem.lipschitz
+
+
+def _noisy_count(problem: Problem, gate: Gate, noise_multiplier: float) -> float:
+    """The number of records with noise, at least 1."""
+    found = gate.gaussian(np.array([float(problem.num_records)]), sensitivity=1.0, noise_multiplier=noise_multiplier)
+    return max(float(found[0]), 1.0)
+
+
+def _composed(steps: int, sigma: float, probability: float, before: Gaussian | None) -> DominatingPair:
+    step: Step = Gaussian(sigma) if probability == 1.0 else PoissonSampled(Gaussian(sigma), probability)
+    return steps * step if before is None else steps * step + before
+
+
+def default_rate(problem: Problem, steps: int, noise_multiplier: float, probability: float, clip: float, size: float) -> float:
+    """Theorem 6.11's step: ``|C|/(G sqrt T)``, ``G^2`` the bound on E|noisy gradient|^2; no more than 1/ridge."""
+    diameter = problem.diameter
+    if math.isinf(diameter):
+        hint = "The theorem's step needs a bounded set, such as L2Ball(10.0)."
+        _check.refuse(OWNER, "learning_rate", "given where the set is unbounded", None, hint)
+    batch = probability * size
+    squared = batch * batch + batch * (1.0 - probability) + problem.dimension * noise_multiplier**2
+    rate = diameter / (clip * math.sqrt(squared * steps))
+    return min(rate, 1.0 / problem.ridge) if problem.ridge else rate
+
+
+def _run(problem: Problem, gate: Gate, plan: _Plan, theta: Array, output: str, progress: bool | None) -> Array:
+    sensitivity, first = problem.sensitivity(plan.clip), plan.steps // 2 if output == "tail" else 0
+    total = np.zeros(problem.dimension)
+    for t in counted(OWNER, plan.steps, progress):
+        chosen = None if plan.sampling_probability == 1.0 else gate.poisson_batch(problem.num_records, plan.sampling_probability)
+        gradient = problem.data_gradient(theta, plan.clip, chosen)
+        noisy = gate.gaussian(gradient, sensitivity=sensitivity, noise_multiplier=plan.noise_multiplier)
+        theta = problem.constraint.project(theta - plan.learning_rate * (noisy + plan.sampling_probability * problem.ridge * theta))
+        if t >= first:
+            total += theta
+    return theta if output == "last" else problem.constraint.project(total / (plan.steps - first))
+
+
+def _unprotected(problem: Problem, theta: Array, clip: float) -> dict[str, Any]:
+    free, clipped = problem.data_gradient(theta), problem.data_gradient(theta, clip)
+    norms = {"gradient_norm": float(np.linalg.norm(free)), "clipped_by": float(np.linalg.norm(free - clipped))}
+    return {"objective": problem.objective(theta), **norms}

@@ -1,0 +1,94 @@
+"""The gate: every number that depends on the data and leaves a solver passes here, with its sensitivity stated.
+
+Algorithms never add noise by themselves. So the tests can stand at the gate: they record what passes, compare neighbours, and
+recompose the guarantee from what was really asked.
+
+What is done about floating point. ``value + noise`` is rounded to a grid of 2^-10 of the noise's scale (a power of two), in
+one rounding step after the sum. Noise is far finer than the grid, at every magnitude (`solvers.random`), so that the low bits
+that betray a textbook Laplace or Gaussian sampler (Mironov 2012) never leave. Against the same mechanism with real numbers and
+the same rounding, each entry's log-probability is off by at most about ``2^-40 max(1, |value|/scale)``: this is stated, and
+not counted in the guarantee. Values beyond 2^30 scales are refused.
+
+What is not done. Products of matrices follow the order of operations of the BLAS in use, so that other records' terms may
+differ in their last bits between neighbours; `Problem.sensitivity` widens sums by what summation can lose, but a kink of a
+loss can magnify such a bit. Time and memory are not hidden. Arithmetic is not constant-time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount import _check
+from solvers.random import RandomSource
+
+Array = npt.NDArray[np.float64]
+GRID_BITS = 10
+FARTHEST = 2.0**30
+
+
+class Gate:
+    """Where values meet noise. Sensitivities are those under add-or-remove; for sums, replace-one doubles them.
+
+    Parameters
+    ----------
+    source : RandomSource, optional
+        Default the operating system's generator.
+    """
+
+    def __init__(self, source: RandomSource | None = None) -> None:
+        self.source = RandomSource() if source is None else source
+
+    @property
+    def secure(self) -> bool:
+        """False where the noise comes from a seed."""
+        return self.source.secure
+
+    def gaussian(self, value: Array, *, sensitivity: float, noise_multiplier: float) -> Array:
+        """``value + N(0, (noise_multiplier sensitivity)^2 I)`` on the grid; l2 sensitivity. Accounted by ``Gaussian(noise_multiplier)``."""
+        scale = noise_multiplier * sensitivity
+        return on_grid(value, self.source.gaussian(scale, np.shape(value)), scale)
+
+    def laplace(self, value: Array, *, sensitivity: float, noise_multiplier: float) -> Array:
+        """The same with Laplace noise of that scale on each entry; l1 sensitivity. Accounted by ``Laplace(noise_multiplier)``."""
+        scale = noise_multiplier * sensitivity
+        return on_grid(value, self.source.laplace(scale, np.shape(value)), scale)
+
+    def select(self, scores: Array, *, sensitivity: float, epsilon: float) -> int:
+        """The index k with probability proportional to e^{epsilon scores_k/(2 sensitivity)}, by Gumbel noise and argmax.
+
+        `sensitivity` bounds how much any one score moves. Accounted by ``ExponentialMechanism(epsilon)`` under add-or-remove,
+        and under replace-one by ``ExponentialMechanism(2 * epsilon)``, as scores then move by twice as much.
+        """
+        scale = 2.0 * sensitivity / epsilon
+        return int(np.argmax(np.asarray(scores) + self.source.gumbel(scale, np.shape(scores))))
+
+    def poisson_batch(self, size: int, probability: float) -> npt.NDArray[np.bool_]:
+        """Which records are in a batch, each independently with the given probability; what follows is accounted as sampled."""
+        return self.source.included(probability, size)
+
+
+def on_grid(value: Array, noise: Array, scale: float) -> Array:
+    """value + noise, rounded to a multiple of 2^-10 of the power of two below `scale`; without noise the value itself."""
+    if scale == 0.0:
+        return np.array(value, dtype=float)
+    total = np.asarray(value + noise)
+    if not np.all(np.abs(total) <= FARTHEST * scale):
+        hint = "The noise would be lost in rounding."
+        _check.refuse("Gate", "value", f"at most {FARTHEST:g} times its noise", float(np.abs(total).max()), hint)
+    grid = 2.0 ** (math.floor(math.log2(scale)) - GRID_BITS)
+    return np.asarray(np.rint(total / grid) * grid)
+
+
+def gate_of(owner: str, random: Any) -> Gate:
+    """The gate of what a user passes as `random`: nothing, a source, or a gate."""
+    if random is None:
+        return Gate()
+    if isinstance(random, RandomSource):
+        return Gate(random)
+    hint = "A seed makes noise that protects nobody: RandomSource.seeded_for_tests_only(seed) says so."
+    found: Gate = _check.instance(owner, "random", random, Gate, "None, a RandomSource or a Gate", hint)
+    return found

@@ -1,0 +1,10 @@
+"""Convex losses: each states its domain of labels, its slope and its curvature, from which Lipschitz and smoothness follow."""
+
+from solvers.losses.base import Loss
+from solvers.losses.binary import HuberHinge, Logistic
+from solvers.losses.linear import LinearLoss
+from solvers.losses.multinomial import Multinomial
+from solvers.losses.own import PerExampleLoss
+from solvers.losses.regression import ClippedSquared, Quantile, Squared
+
+__all__ = ["ClippedSquared", "HuberHinge", "LinearLoss", "Logistic", "Loss", "Multinomial", "PerExampleLoss", "Quantile", "Squared"]

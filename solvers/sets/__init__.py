@@ -1,0 +1,8 @@
+"""Convex sets that a solution may be confined to, with exact projections."""
+
+from solvers.sets.balls import L1Ball, L2Ball
+from solvers.sets.base import ConstraintSet, VertexSet
+from solvers.sets.boxes import Box, WholeSpace
+from solvers.sets.hulls import Polytope, Simplex
+
+__all__ = ["Box", "ConstraintSet", "L1Ball", "L2Ball", "Polytope", "Simplex", "VertexSet", "WholeSpace"]

@@ -1,0 +1,107 @@
+"""Every solver, with a small instance to probe and one to audit. Joining it is how a solver gets its laws tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from solvers.algorithms import gradient_descent
+from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.problem import Problem
+from solvers.release import Release
+from solvers.sets import Box, L2Ball
+
+
+@dataclass(frozen=True)
+class Probed:
+    """How a solver runs on the rows of a neighbour search, and which labels it takes.
+
+    `run(features, labels, adjacency, gate)` gives a Release; everything that depends on the data must pass the gate, with the same
+    questions for neighbours. `adjacencies` are those it supports. `ledger` is false where the claim is smaller than the
+    composition of what passed the gate, by a theorem about what is hidden.
+    """
+
+    run: Callable[..., Release]
+    labels: tuple[float, ...] = (-1.0, 1.0)
+    adjacencies: tuple[str, ...] = ("add-or-remove", "replace-one", "zero-out")
+    ledger: bool = True
+    least: float = 0.9  # of the claimed sensitivity, which the search must reach, or it has not looked well
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A worst case: `run(inside, gate)` on the data with or without a record; `statistic(release)` is a number that tells."""
+
+    run: Callable[[bool, Any], Release]
+    statistic: Callable[[Release], float]
+    runs: int = 2000
+    delta: float = 0.05
+    share: float = 0.0  # of the claimed epsilon, which the bound must reach
+
+
+def per_example() -> PerExampleLoss:
+    """Logistic loss with a gradient that promises too little: clipping to 0.5 must hold it."""
+
+    def value(theta, rows, labels):
+        return np.logaddexp(0.0, -labels * (rows @ theta))
+
+    def gradient(theta, rows, labels):
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        return rows * (-20.0 * labels / (1.0 + np.exp(np.clip(labels * (rows @ theta), -500, 500))))[:, None]
+
+    return PerExampleLoss(value, gradient, gradient_bound=0.5)
+
+
+def descent(loss, constraint=None, problem=None, **options):
+    """A runner of gradient descent on a problem with this loss."""
+    options = {"noise_multiplier": 2.0, "steps": 4, "learning_rate": 0.7, **options}
+
+    def run(features, labels, adjacency, gate):
+        made = Problem(features, labels, loss, constraint or L2Ball(4.0), **(problem or {}))
+        return gradient_descent(made, adjacency=adjacency, random=gate, **options)
+
+    return run
+
+
+def counted(features, labels, adjacency, gate):
+    """Defaults that need the number of records."""
+    made = Problem(features, labels, Logistic(), L2Ball(4.0))
+    return gradient_descent(made, adjacency=adjacency, random=gate, epsilon=1.0, delta=1e-5, steps=3)
+
+
+PROBED: dict[str, Probed] = {
+    "gradient descent, logistic": Probed(descent(Logistic())),
+    "gradient descent, intercept and ridge": Probed(descent(Logistic(), problem={"intercept": True, "ridge": 0.1})),
+    "gradient descent, normalised rows": Probed(descent(Logistic(), problem={"row_treatment": "normalise"})),
+    "gradient descent, multinomial": Probed(descent(Multinomial(3)), labels=(0.0, 1.0, 2.0), least=0.6),
+    "gradient descent, squared": Probed(descent(Squared(2.0)), labels=(-1e9, 0.0, 5.0), least=0.3),
+    "gradient descent, squared, clipped": Probed(descent(Squared(2.0), Box(-3.0, 3.0), clipping_norm=1.0), labels=(-1e9, 0.0, 5.0)),
+    "gradient descent, clipped residual": Probed(descent(ClippedSquared(0.5)), labels=(-1e300, 0.1, 1e300)),
+    "gradient descent, hinge": Probed(descent(HuberHinge())),
+    "gradient descent, quantile": Probed(descent(Quantile(0.3)), labels=(-9.0, 0.0, 9.0)),
+    "gradient descent, own loss": Probed(descent(per_example())),
+    "gradient descent, clipped harder": Probed(descent(Logistic(), clipping_norm=0.2)),
+    "gradient descent, entries bounded": Probed(descent(Logistic(), problem={"row_norm": "linf"})),
+    "gradient descent, Poisson batches": Probed(descent(Logistic(), sampling_probability=0.3)),
+    "gradient descent, last iterate": Probed(descent(Logistic(), output="last")),
+    "gradient descent, counted": Probed(counted),
+}
+
+
+CANARY = {
+    # a record whose gradient is the same wherever theta goes, beside one that has none
+    True: Problem([[0.0], [1.0]], [0.0, 1e9], Quantile()),
+    False: Problem([[0.0]], [0.0], Quantile()),
+}
+
+
+def canary_descent(inside, gate):
+    return gradient_descent(CANARY[inside], noise_multiplier=1.0, steps=2, learning_rate=1.0, output="last", random=gate, progress=False)
+
+
+AUDITED: dict[str, Audited] = {
+    "gradient descent": Audited(canary_descent, lambda release: float(release.value[0]), share=0.6),
+}

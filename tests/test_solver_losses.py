@@ -1,0 +1,174 @@
+"""Losses: derivatives against differences, bounds that hold everywhere and are reached, domains that are kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import sparse
+
+from solvers.losses import ClippedSquared, HuberHinge, LinearLoss, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.rows import row_norms
+
+# loss, labels, and a score at which the slope comes near its bound
+LOSSES = {
+    "logistic": (Logistic(), (-1.0, 1.0)),
+    "huber hinge": (HuberHinge(0.3), (-1.0, 1.0)),
+    "squared": (Squared(1.5), (-1.5, 0.2, 1.5)),
+    "clipped squared": (ClippedSquared(0.7), (-3.0, 0.0, 2.0)),
+    "quantile": (Quantile(0.2), (-1.0, 0.5)),
+    "multinomial": (Multinomial(4), (0.0, 1.0, 3.0)),
+}
+SMOOTH = ("logistic", "squared", "multinomial")
+
+
+def sample(name, size=200, spread=3.0, seed=0):
+    loss, labels = LOSSES[name]
+    rng = np.random.default_rng(seed)
+    scores = spread * rng.standard_normal((size, loss.outputs) if loss.outputs > 1 else size)
+    return loss, scores, loss.targets("test", rng.choice(labels, size), size)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_derivative_is_that_of_the_value(name):
+    loss, scores, y = sample(name)
+    h = 1e-6
+    axes = np.eye(loss.outputs) if loss.outputs > 1 else [1.0]
+    slopes = np.stack([(loss.value(scores + h * e, y) - loss.value(scores - h * e, y)) / (2 * h) for e in axes], axis=-1)
+    assert_allclose(slopes.reshape(scores.shape), loss.derivative(scores, y), atol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "quantile"])
+def test_the_second_derivative_is_that_of_the_first(name):
+    loss, scores, y = sample(name)
+    h = 1e-6
+    axes = np.eye(loss.outputs) if loss.outputs > 1 else [1.0]
+    found = np.stack([(loss.derivative(scores + h * e, y) - loss.derivative(scores - h * e, y)) / (2 * h) for e in axes], axis=-1)
+    assert_allclose(found.reshape(loss.second_derivative(scores, y).shape), loss.second_derivative(scores, y), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_slopes_and_curvatures_keep_their_bounds_and_come_near(name):
+    reach = 40.0
+    loss, scores, y = sample(name, 4000, 8.0)
+    scores = np.clip(scores, -reach, reach)
+    slopes = loss.derivative(scores, y)
+    size = np.linalg.norm(slopes, axis=1) if slopes.ndim > 1 else np.abs(slopes)
+    assert size.max() <= loss.slope(reach) * (1 + 1e-12)
+    assert size.max() >= 0.45 * loss.slope(reach)
+    if name == "quantile":
+        assert loss.curvature == math.inf
+        return
+    curves = loss.second_derivative(0.05 * scores, y)
+    size = np.linalg.eigvalsh(curves)[:, -1] if curves.ndim > 1 else curves
+    assert size.max() <= loss.curvature * (1 + 1e-12)
+    assert size.max() >= (0.4 if name == "multinomial" else 0.9) * loss.curvature
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(theta=st.floats(-30, 30), other=st.floats(-30, 30), share=st.floats(0, 1))
+def test_losses_are_convex(name, theta, other, share):
+    loss, labels = LOSSES[name]
+    shape = (1, loss.outputs) if loss.outputs > 1 else (1,)
+    a, b = (np.resize([value, -value, 0.3 * value], shape) for value in (theta, other))
+    for label in labels:
+        y = np.array([label])
+        middle = loss.value(share * a + (1 - share) * b, y)[0]
+        ends = share * loss.value(a, y)[0] + (1 - share) * loss.value(b, y)[0]
+        assert middle <= ends + 1e-9 * (1 + abs(ends))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_sums_over_rows_are_sums_of_single_gradients(name, kind):
+    loss, labels = LOSSES[name]
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((30, 4)) * (rng.random((30, 4)) < 0.6)
+    y = loss.targets("test", rng.choice(labels, 30), 30)
+    rows, theta = kind(x), rng.standard_normal(loss.dimension(4))
+    for clip in (math.inf, 0.3):
+        one_by_one = np.zeros(theta.size)
+        for i in range(30):
+            slope = np.atleast_1d(loss.derivative(loss.scores(x[i : i + 1], theta), y[i : i + 1])[0])
+            gradient = np.outer(x[i], slope).ravel()
+            norm = np.linalg.norm(gradient)
+            one_by_one += gradient * min(1.0, clip / norm if norm else 1.0)
+        assert_allclose(loss.gradient_sum(rows, row_norms(rows), y, theta, clip), one_by_one, rtol=1e-12, atol=1e-13)
+    if name in SMOOTH:
+        h = 1e-6
+        steps = [loss.gradient_sum(rows, row_norms(rows), y, theta + h * e) - loss.gradient_sum(rows, row_norms(rows), y, theta - h * e)
+                 for e in np.eye(theta.size)]  # fmt: skip
+        assert_allclose(loss.hessian_sum(rows, y, theta), np.array(steps) / (2 * h), atol=1e-6)
+        assert loss.smooth
+
+
+def test_the_rank_of_a_multinomial_hessian_is_one_less_than_the_classes():
+    loss, scores, y = sample("multinomial", 50, 1.0)
+    assert max(np.linalg.matrix_rank(h, tol=1e-12) for h in loss.second_derivative(scores, y)) == loss.hessian_rank == 3
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "message"),
+    [
+        (Logistic(), [0.0, 1.0], "-1 or 1"),
+        (Logistic(), [True, False], "one label a row|labels"),
+        (Logistic(), ["a", "b"], "labels"),
+        (HuberHinge(), [1.0, 2.0], "-1 or 1"),
+        (Multinomial(2), [0.0, 2.0], "whole number in"),
+        (Multinomial(2), [0.0, 0.5], "whole number in"),
+        (Squared(), [0.0, np.inf], "finite"),
+        (Quantile(), [0.0, np.nan], "finite"),
+        (ClippedSquared(), [[0.0], [1.0]], "one label a row"),
+        (Logistic(), [1.0], "one label a row"),
+    ],
+)
+def test_labels_outside_the_domain_are_refused(loss, labels, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        loss.targets("Problem", labels, 2)
+
+
+def test_bounded_labels_are_clipped_inside():
+    assert_allclose(Squared(2.0).targets("Problem", [-9.0, 1.0, 1e300], 3), [-2.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0), lambda: Multinomial(1), lambda: ClippedSquared(np.nan)],
+)
+def test_parameters_outside_their_domain_are_refused(make):
+    with pytest.raises(ValueError, match="must be"):
+        make()
+
+
+def own(gradient, value=lambda theta, x, y: np.zeros(len(y)), **options):
+    return PerExampleLoss(value, gradient, **options)
+
+
+def test_an_own_gradient_is_clipped_whatever_it_promises():
+    huge = own(lambda theta, x, y: np.array([[3e200, 4e200], [0.0, 0.0], [0.03, 0.04]]), gradient_bound=1.0)
+    found = huge.gradient_sum(np.ones((3, 2)), np.ones(3), np.zeros(3), np.zeros(2))
+    assert_allclose(found, [0.63, 0.84], rtol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_that_is_no_number_is_never_clipped_into_the_sum(bad):
+    broken = own(lambda theta, x, y: np.full((3, 2), bad), gradient_bound=1.0)
+    with pytest.raises(ValueError, match="never clipped"):
+        broken.gradient_sum(np.ones((3, 2)), np.ones(3), np.zeros(3), np.zeros(2))
+    for loss in (Squared(), Logistic()):
+        with pytest.raises(ValueError, match="finite"), np.errstate(all="ignore"):
+            loss.gradient_sum(np.ones((3, 2)), np.ones(3), np.ones(3), np.array([1e308, 1e308]) if loss == Squared() else np.full(2, bad * 0))
+
+
+def test_answers_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match="of shape"):
+        own(lambda theta, x, y: np.zeros(2)).gradient_sum(np.ones((3, 2)), np.ones(3), np.zeros(3), np.zeros(2))
+    with pytest.raises(ValueError, match="one finite number a row"):
+        own(lambda theta, x, y: x, value=lambda theta, x, y: np.zeros(1)).values(np.ones((3, 2)), np.zeros(3), np.zeros(2))
+    with pytest.raises(ValueError, match="check_label"):
+        own(lambda theta, x, y: x, check_label=lambda y: y > 0).targets("Problem", [1.0, -1.0], 2)
+    assert not issubclass(PerExampleLoss, LinearLoss)
