@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from helpers import HAS_BALLS
 
 import dpaccount
+import solvers
 from dpaccount import (
     ApproximateDP,
     CurvePair,
@@ -44,6 +45,7 @@ MODULES = sorted(
     for info in pkgutil.walk_packages(dpaccount.__path__, "dpaccount.")
     if not info.name.endswith("__main__") and (HAS_BALLS or ".balls." not in info.name or info.name.endswith(".face"))
 )
+SOLVERS = sorted(info.name for info in pkgutil.walk_packages(solvers.__path__, "solvers."))
 PUBLIC = sorted(
     name for name, value in vars(dpaccount).items() if not name.startswith("_") and type(value) is not type(dpaccount)
 )
@@ -137,7 +139,7 @@ def test_links_inside_the_repository_lead_somewhere(page):
 # what the code says about itself
 
 
-@pytest.mark.parametrize("name", ["dpaccount", *MODULES])
+@pytest.mark.parametrize("name", ["dpaccount", *MODULES, *SOLVERS])
 def test_doctests_of_a_module_run(name):
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
@@ -170,45 +172,56 @@ def test_the_public_names_are_imported_in_order_and_nothing_else_is_there():
 # architecture
 
 
-def ranks():
-    """Rank of each module or folder, read from the table of docs/architecture.md."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("<!-- import order -->")[1]
+def ranks(package):
+    """Rank of each module or folder of a package, read from its table in docs/architecture.md."""
+    marker = {"dpaccount": "<!-- import order -->", "solvers": "<!-- solvers import order -->"}[package]
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split(marker)[1].split("\n\n")[0]
     rows = re.findall(r"^\| (\d+) \| (.+?) \|", text, re.MULTILINE)
     return {name: int(rank) for rank, names in rows for name in re.findall(r"`(\w+)`", names)}
 
 
-def imports(path):
-    """The dpaccount modules that a file imports, at any depth, except for type checking only."""
+def imports(path, package="dpaccount"):
+    """The modules of a package that a file imports, at any depth, except for type checking only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "dpaccount":
-            if node.module == "dpaccount":
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == package:
+            if node.module == package:
                 yield from (alias.name for alias in node.names)
             else:
                 yield node.module.split(".", 1)[1]
         elif isinstance(node, ast.Import):
-            yield from (a.name.partition(".")[2] for a in node.names if a.name.split(".")[0] == "dpaccount")
+            yield from (a.name.partition(".")[2] for a in node.names if a.name.split(".")[0] == package)
+
+
+def sources(package):
+    return sorted(p for p in (ROOT / package).rglob("*.py") if p != ROOT / package / "__init__.py")
 
 
 PACKAGE = ROOT / "dpaccount"
-SOURCES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+SOURCES = sources("dpaccount")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", [*SOURCES, *sources("solvers")], ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_downward_only(path):
-    order = ranks()
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    package, *parts = path.relative_to(ROOT).with_suffix("").parts
+    order = ranks(package)
     assert parts[0] in order, f"{parts[0]} has no rank in docs/architecture.md"
-    for target in imports(path):
+    for target in imports(path, package):
         top = target.split(".")[0]
         assert top in order, f"{'/'.join(parts)} imports {target}, which has no rank (a public name? import it from its module)"
         if top != parts[0]:
             assert order[top] < order[parts[0]], f"{'/'.join(parts)} imports {target}, which is not below it"
 
 
-def test_no_two_modules_import_each_other():
+def test_dpaccount_knows_no_solver():
+    assert not [path for path in SOURCES if list(imports(path, "solvers"))]
+
+
+@pytest.mark.parametrize("package", ["dpaccount", "solvers"])
+def test_no_two_modules_import_each_other(package):
     edges = {
-        ".".join(p.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): set(imports(p)) for p in SOURCES
+        ".".join(p.relative_to(ROOT / package).with_suffix("").parts).removesuffix(".__init__"): set(imports(p, package))
+        for p in sources(package)
     }
     done: set[str] = set()
 
