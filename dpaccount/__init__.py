@@ -5,6 +5,7 @@ from dpaccount.bestof import BestOf
 from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.certified import Enclosure, certified_delta, certified_epsilon
 from dpaccount.citations import citations
+from dpaccount.curves.approximate import approximate_draw
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.trade_off import TradeOffFunction
@@ -15,10 +16,13 @@ from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.log_concave import StronglyLogConcave
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair
+from dpaccount.regularized import RegularizedExponentialMechanism
 from dpaccount.renyi import RenyiBound
 from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
@@ -43,6 +47,7 @@ __all__ = [
     "FinitePair",
     "FixedSizeSampled",
     "Gaussian",
+    "GaussianDP",
     "Laplace",
     "NoiseSchedule",
     "NumericalFailure",
@@ -51,14 +56,17 @@ __all__ = [
     "PrivacyWarning",
     "PureDP",
     "RandomizedResponse",
+    "RegularizedExponentialMechanism",
     "RenyiBound",
     "RenyiCurve",
     "Status",
+    "StronglyLogConcave",
     "Sweep",
     "TradeOffFunction",
     "TrainingRun",
     "UnreachableTarget",
     "UnsupportedAdjacency",
+    "approximate_draw",
     "calibrate",
     "certified_delta",
     "certified_epsilon",

@@ -15,6 +15,7 @@ from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -233,6 +234,7 @@ _MECHANISMS: dict[type, tuple[tuple[str, str], ...]] = {
         ("mcsherry2007mechanism", "the exponential mechanism"),
         ("dong2020optimal", "bounded range: its dominating pair, and its concentrated differential privacy"),
     ),
+    GaussianDP: (("dong2022gaussian", "Gaussian differential privacy, Definition 2.6"),),
     PureDP: (("kairouz2015composition", "the dominating pair of an (epsilon, delta) guarantee, Theorem 3.3"),),
     ApproximateDP: (("kairouz2015composition", "the dominating pair of an (epsilon, delta) guarantee, Theorem 3.3"),),
     CurvePair: (("zhu2022optimal", "the dominating pair of a privacy curve, Proposition 8"),),

@@ -41,6 +41,7 @@ from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -298,6 +299,7 @@ _STEPS: dict[str, _Form] = {
     "discrete-laplace": _Form(DiscreteLaplace, {**_NOISE, "sensitivity": _whole}),
     "randomized-response": _Form(RandomizedResponse, {"epsilon": _number, "num_categories": _whole}),
     "exponential-mechanism": _Form(ExponentialMechanism, {"epsilon": _number}),
+    "gaussian-dp": _Form(GaussianDP, {"mu": _number}, {"relation": _word}),
     "pure-dp": _Form(PureDP, {"epsilon": _number}),
     "approximate-dp": _Form(ApproximateDP, {"epsilon": _number, "delta": _number}),
     "finite-pair": _Form(_finite_pair, {"p": _numbers, "q": _numbers}),

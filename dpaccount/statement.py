@@ -16,6 +16,7 @@ from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -265,6 +266,8 @@ def mechanism_text(step: Step) -> str:
             return f"randomised response over {step.num_categories} categories, epsilon {shown(step.epsilon)}"
         case ExponentialMechanism():
             return f"exponential mechanism, range {shown(step.epsilon)}"
+        case GaussianDP():
+            return f"any {shown(step.mu)}-GDP mechanism"
         case PureDP():
             return f"any {shown(step.epsilon)}-DP mechanism"
         case ApproximateDP():

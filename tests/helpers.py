@@ -16,6 +16,7 @@ from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -42,6 +43,8 @@ STEPS: dict[str, Step] = {
     "response of 7": RandomizedResponse(1.1, 7),
     "exponential": ExponentialMechanism(1.5),
     "exponential .05": ExponentialMechanism(0.05),
+    "gaussian dp": GaussianDP(0.8),
+    "gaussian dp 0": GaussianDP(0.0),
     "pure": PureDP(0.7),
     "pure 0": PureDP(0.0),
     "approximate": ApproximateDP(0.5, 1e-3),
@@ -67,6 +70,7 @@ SAMPLED: dict[str, Step] = {
     "sampled discrete laplace": PoissonSampled(DiscreteLaplace(0.7, 3), 0.2),
     "sampled response": PoissonSampled(RandomizedResponse(1.1, 7), 0.3),
     "sampled exponential": PoissonSampled(ExponentialMechanism(1.0), 0.3),
+    "sampled gaussian dp": PoissonSampled(GaussianDP(0.6), 0.1),
     "sampled pure": PoissonSampled(PureDP(0.7), 0.2),
     "sampled approximate": PoissonSampled(ApproximateDP(0.5, 1e-3), 0.2),
     "sampled finite": PoissonSampled(ASYMMETRIC, 0.3),
@@ -92,6 +96,7 @@ COMPOSED: dict[str, DominatingPair] = {
     "200 responses": 200 * RandomizedResponse(0.05, 7),
     "20 discrete gaussians": 20 * DiscreteGaussian(4.0),
     "30 discrete laplaces": 30 * DiscreteLaplace(5.0, 2),
+    "3 gaussian dp": 3 * GaussianDP(0.4),
     "10 approximate": 10 * ApproximateDP(0.1, 1e-4),
     "3 finite": 3 * ASYMMETRIC,
     "2 finite with infinities": 2 * WITH_INFINITY,

@@ -21,6 +21,7 @@ from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -67,7 +68,8 @@ def pair(call: Callable[[Any], Any]) -> Row:
 INFINITE = (float("inf"), float("-inf"))
 Table = dict[str, Row]
 STEP_METHODS: tuple[Any, ...] = (
-    Gaussian(1.0), Laplace(1.0), DiscreteGaussian(1.0), DiscreteLaplace(1.0), RandomizedResponse(1.0), mechanism, PureDP(1.0),
+    Gaussian(1.0), Laplace(1.0), DiscreteGaussian(1.0), DiscreteLaplace(1.0), RandomizedResponse(1.0), mechanism,
+    GaussianDP(1.0), PureDP(1.0),
     ApproximateDP(1.0, 0.1), FinitePair((0.5, 0.5), (0.2, 0.8)), CurvePair((0.0,), (0.1,)), PoissonSampled(Gaussian(1.0), 0.1),
     FixedSizeSampled(Gaussian(1.0), 1, 10), 2 * Gaussian(1.0) + Laplace(1.0), PoissonSampled(Gaussian(1.0), 0.1).reversed(),
 )
@@ -88,6 +90,8 @@ TABLE: Table = {
     "ExponentialMechanism.probabilities.measure": number(
         lambda v: mechanism.probabilities([1.0, 2.0], measure=v), [0.0, 0.0], [1.0], [1.0, -1.0], 1.0, without=(None,)
     ),
+    "GaussianDP.mu": number(GaussianDP, -0.1, 1e-101, 1e101, [1.0]),
+    "GaussianDP.relation": (lambda v: GaussianDP(1.0, v), ("as-written", "both", 1.0, True, ["replace-one"])),
     "PureDP.epsilon": number(PureDP, -0.1, 701.0, [1.0]),
     "ApproximateDP.epsilon": number(lambda v: ApproximateDP(v, 0.1), -0.1, 701.0, [1.0]),
     "ApproximateDP.delta": number(lambda v: ApproximateDP(1.0, v), -0.1, 1.1, [0.1]),

@@ -20,6 +20,7 @@ from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -39,6 +40,7 @@ EVERY_KIND = {
     "randomized-response": RandomizedResponse(THIRD, 5),
     "exponential-mechanism": ExponentialMechanism(THIRD),
     "pure-dp": PureDP(THIRD),
+    "gaussian-dp": GaussianDP(THIRD, "replace-one"),
     "approximate-dp": ApproximateDP(THIRD, 1e-300),
     "finite-pair": FinitePair((0.1, 0.2, 0.7), (0.3, 0.3, 0.4)),
     "curve-pair": CurvePair((-0.5, THIRD), (0.5, 0.01), False),

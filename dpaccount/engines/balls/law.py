@@ -21,6 +21,7 @@ from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
@@ -70,6 +71,8 @@ def law(step: Step) -> Law:
         if share == 0:
             return Law([(one, one)], [])
         return law(step.step).mixed(share, 1 - share, zero, one, keeps=True)
+    if isinstance(step, GaussianDP):
+        return law(step.attained)
     if isinstance(step, AdditiveMixture):
         p, q = _shares(step.p_weights), _shares(step.q_weights)
         same = {s: w for s, w in p.items() if w != 0} == {s: w for s, w in q.items() if w != 0}
