@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from test_bad_input import SHAPE
+from test_shifted import FIG2, FIG3
 
 from dpaccount import PrivacyProfile, Status
 from dpaccount._log import gaussian_log_delta
 from dpaccount.iteration import best_of, pointwise_minimum
 from dpaccount.iteration.best import hull
 from dpaccount.iteration.one_pass import log_contraction_of, pnsgd_mu
-from tests.test_bad_input import SHAPE
-from tests.test_shifted import FIG2, FIG3
 
 VALUES = json.loads((Path(__file__).parent / "references" / "shifted.json").read_text(encoding="utf-8"))
 REFERENCE = VALUES["tangent"]

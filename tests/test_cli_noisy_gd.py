@@ -9,11 +9,11 @@ from dataclasses import replace
 import matplotlib as mpl
 import pytest
 from click.testing import CliRunner
+from commandline import fields
 from numpy.testing import assert_allclose
 
 from dpaccount.cli.main import cli
 from dpaccount.iteration import NoisyGD
-from tests.commandline import fields
 
 mpl.use("agg")
 WORDS = ["--num-records", "1000", "--lipschitz", "1", "--smoothness", "1", "--step-size", "0.5", "--steps", "4000", "--diameter", "1"]

@@ -291,3 +291,9 @@ def test_the_adjacency_table_has_every_mechanism():
 @pytest.mark.parametrize("name", STEPS)
 def test_the_adjacency_table_is_what_the_code_does(name):
     assert adjacency_rows()[name] == tuple(supported(STEPS[name], relation) for relation in RELATIONS)
+
+
+def test_tests_import_each_other_by_their_own_names():
+    """Any installed package may bring a top-level `tests`, which would hide this folder."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        assert not re.search(r"^\s*(from|import) tests\b", path.read_text(encoding="utf-8"), re.MULTILINE), path.name

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from iteration_runs import FIG_2, FIG_3, LAPLACE, RUNS
 from numpy.testing import assert_allclose
+from test_bad_input import NOT_NUMBERS, SHAPE
 
 from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.citations import cited
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.iteration import PNSGD, Chain, best_of
 from dpaccount.results import Status
-from tests.iteration_runs import FIG_2, FIG_3, LAPLACE, RUNS
-from tests.test_bad_input import NOT_NUMBERS, SHAPE
 
 METHODS = [(run, method) for run in RUNS.values() for method in run.methods]
 

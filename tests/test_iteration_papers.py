@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from iteration_runs import FIG_2, FIG_3, LAPLACE
 from numpy.testing import assert_allclose
 
 from dpaccount.conversions import renyi_epsilon
 from dpaccount.renyi import RenyiBound
 from dpaccount.results import Status
-from tests.iteration_runs import FIG_2, FIG_3, LAPLACE
 
 EPSILON = np.linspace(0.02, 10.0, 200)
 

@@ -6,9 +6,8 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from iteration_runs import FIG_2, LAPLACE
 from numpy.testing import assert_allclose
-
-from tests.iteration_runs import FIG_2, LAPLACE
 
 
 def test_one_pass_is_several_passes_of_one():

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from iteration_runs import FIG_2, FIG_3, LAPLACE, RUNS
 from mpmath import mpf
 from numpy.testing import assert_allclose
 from references import make_iteration
-
-from tests.iteration_runs import FIG_2, FIG_3, LAPLACE, RUNS
 
 ROOT = Path(__file__).resolve().parents[1]
 RELATIVE = 1e-12

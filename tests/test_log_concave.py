@@ -306,7 +306,7 @@ def test_mixtures_that_are_that_far_apart_stay_below():
     lambda: approximate_draw(1.0, 0.5),
 ], ids=range(16))
 def test_bad_input_is_refused_in_the_house_shape(call):
-    from tests.test_bad_input import SHAPE
+    from test_bad_input import SHAPE
 
     with pytest.raises((ValueError, TypeError), match=SHAPE):
         call()

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from test_bad_input import SHAPE
+from test_shifted import last_iterate
 
 from dpaccount import PrivacyProfile, Status, calibrate
 from dpaccount._log import gaussian_log_delta
 from dpaccount.citations import citations
 from dpaccount.iteration import NoisyGD, Schedule
 from dpaccount.iteration.periodic import Uses, attained_mu, shifted_mu
-from tests.test_bad_input import SHAPE
-from tests.test_shifted import last_iterate
 
 REFERENCE = json.loads((Path(__file__).parent / "references" / "shifted.json").read_text(encoding="utf-8"))["full_batch"]
 PLAIN = NoisyGD(

@@ -13,15 +13,15 @@ import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from references import make_shifted
 from scipy.optimize import isotonic_regression, nnls
 from scipy.special import ndtr
+from test_bad_input import SHAPE
 
 from dpaccount._log import gaussian_log_delta
 from dpaccount.iteration import Schedule
 from dpaccount.iteration.one_pass import log_contraction_of, pnsgd_log_mu, pnsgd_mu
 from dpaccount.iteration.shifted import gap_of, gdp_pair
-from tests.references import make_shifted
-from tests.test_bad_input import SHAPE
 
 REFERENCE = json.loads((Path(__file__).parent / "references" / "shifted.json").read_text(encoding="utf-8"))
 EPSILON = np.array([0.0, 0.02, 0.1, 0.3, 0.7, 1.5, 3.0])

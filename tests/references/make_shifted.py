@@ -14,7 +14,7 @@ from typing import Any
 from mpmath import mp, mpf
 
 try:
-    from tests.references.make_values import gaussian_delta
+    from references.make_values import gaussian_delta
 except ImportError:  # run as a script
     from make_values import gaussian_delta  # type: ignore[import-not-found, no-redef]
 
