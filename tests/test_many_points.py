@@ -139,6 +139,18 @@ def test_contours_at_other_counts_meet_those_of_their_own(reverse):
         assert found.log_tail[0] == pytest.approx(own.log_tail, abs=1e-8)
 
 
+def test_what_lies_right_beside_a_reading_is_within_its_errors():
+    """The first-order move against a reading of its own; twice as far as it is said to be, it is found out."""
+    step = PoissonSampled(Gaussian(1.0), 0.01)
+    contour = Contour.beside(3000 * step, 2.5, NO_CUT, aim=45.0)
+    share, epsilon = np.array([0.8, 1.0, 1.2]), np.array([2.2, 2.5, 2.7])
+    for move in (1e-11, -1e-8, 1e-6):
+        moved = repeats.Waves(contour, share, epsilon).at(np.full(3, move))
+        own, further = (repeats.readings(contour, share, epsilon + x * move) for x in (1.0, 2.0))
+        assert np.all(np.abs(moved.log_delta - own.log_delta) <= moved.error + own.error)
+        assert abs(move) < 1e-9 or np.all(np.abs(moved.log_delta - further.log_delta) > moved.error + further.error)
+
+
 def test_epochs_meet_the_single_answers_and_are_certified():
     step = PoissonSampled(Gaussian(1.0), 0.01)
     found = epsilon_of_multiples(step, COUNTS, 1e-5, "add-or-remove")
@@ -158,18 +170,16 @@ def test_most_epochs_come_from_few_contours(monkeypatch):
     assert len(made) < 30
 
 
-@pytest.mark.parametrize("fault", ["slope", "share"])
+@pytest.mark.parametrize("fault", ["scale", "share"])
 def test_a_wrong_scaling_with_the_count_is_caught(fault, monkeypatch):
     step = PoissonSampled(Gaussian(1.0), 0.01)
-    honest = repeats.readings
 
-    def wrong(contour, share, epsilon):
-        if fault == "share":
-            return honest(contour, share * (1.0 + 1e-9), epsilon)
-        found = honest(contour, share, epsilon)
-        return found._replace(log_delta=found.log_delta + 1e-9)
+    class Wrong(repeats.Waves):
+        def __init__(self, contour, share, epsilon):
+            super().__init__(contour, share * (1.0 + 1e-9) if fault == "share" else share, epsilon)
+            self.log_scale = self.log_scale + (1e-9 if fault == "scale" else 0.0)
 
-    monkeypatch.setattr(repeats, "readings", wrong)
+    monkeypatch.setattr(repeats, "Waves", Wrong)
     found = epsilon_of_multiples(step, COUNTS, 1e-5, "add-or-remove")
     monkeypatch.undo()
     one = PrivacyProfile(int(COUNTS[60]) * step).epsilon(delta=1e-5)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -138,25 +139,40 @@ def _saddles(step: Step, counts: Array, log_delta: float) -> tuple[Array, Array,
 def _fill(
     contour: Contour, count: float, counts: Array, guess: Array, target: float, group: npt.NDArray[np.int64], found: Roots
 ) -> None:
-    """Newton in epsilon for the counts of a group, then ends where the bounds are on their sides of the target."""
+    """The root of the integral's own Taylor polynomial for the counts of a group, then ends where the bounds are on their sides."""
     share, here = counts[group] / count, guess[group].copy()
     with np.errstate(all="ignore"):
-        for _ in range(6):
-            now = readings(contour, share, here)
-            slope = np.exp(np.minimum(now.log_tail - now.log_delta, 700.0))
-            move = (now.log_delta - target) / slope
-            here = np.maximum(here + np.clip(move, -0.5 * here - 1e-9, 2.0 * here + 1.0), 0.0)
-            if np.nanmax(np.abs(move) / (1e-300 + here), initial=0.0) < 1e-14:
+        for _ in range(4):
+            move = _moved(Waves(contour, share, here), target, 0.5 * here + 1e-9)
+            here = here + move
+            if np.nanmax(np.abs(move) * contour.c, initial=0.0) < SMALL:
                 break
-        now = readings(contour, share, here)
+        waves = Waves(contour, share, here)
+        now = waves.at(np.zeros(here.size))
+        slope = np.exp(np.minimum(now.log_tail - now.log_delta, 700.0))
         wide = now.error + now.excess + 8 * ULP * (1.0 + abs(target)) + np.abs(now.log_delta - target)
         step = 1.5 * wide / slope + 4 * ULP * here
         low, high = np.maximum(here - step, 0.0), here + step
-        ends = [bracket(readings(contour, share, end)) for end in (low, high)]
-        good = (ends[0][0] >= target) | (low == 0.0)
-        good &= (ends[1][1] <= target) & (now.error + now.excess <= line.VOUCH) & (now.condition < WORST) & (low > 0.0)
+        ends = [bracket(waves.at(end - here)) for end in (low, high)]
+        good = (ends[0][0] >= target) & (ends[1][1] <= target) & (low > 0.0)
+        good &= (now.error + now.excess <= line.VOUCH) & (now.condition < WORST)
     for part, value in zip(found, (low, here, high, now.condition), strict=True):
         part[group[good]] = value[good]
+
+
+SMALL = 0.02  # a move times the tilt at which what the polynomial leaves out, its fourth power, is below 1e-8
+
+
+def _moved(waves: Waves, target: float, most: Array) -> Array:
+    """How far from the epsilons of the waves log delta is the target, by their Taylor polynomials; no move exceeds `most`."""
+    move = np.zeros(most.size)
+    a, b, c, d = waves.moments
+    for _ in range(5):
+        value = a - move * (b - move * (c - move * d / 3) / 2)
+        slope = b - move * (c - move * d / 2)
+        step = value / slope * (np.log(value) + waves.log_scale - target)
+        move = np.clip(np.where(np.isfinite(step), move + step, move), -most, most)
+    return move
 
 
 def bracket(found: Readings) -> tuple[Array, Array]:
@@ -166,34 +182,61 @@ def bracket(found: Readings) -> tuple[Array, Array]:
     return low - rounding, found.log_delta + np.log1p(found.error) + rounding
 
 
+class Waves:
+    """What a proved contour without a cut and with c > 0 says of `share` times its count, at an epsilon each and right beside."""
+
+    def __init__(self, contour: Contour, share: Array, epsilon: Array) -> None:
+        self.contour, self.share, self.epsilon = contour, share, epsilon
+        assert contour.proved
+        assert contour.jump.cut == np.inf
+        c, s = contour.c, contour.s
+        z = c + 1j * s
+        lengths = np.abs(z * (z + 1))
+        self.size = np.exp(np.multiply.outer(share, np.real(contour.log_phi))) / lengths
+        turn = np.multiply.outer(share, np.imag(contour.log_phi)) - np.multiply.outer(epsilon, s)
+        kernel = np.stack([lengths * z**k / (z * (z + 1)) for k in range(4)] + [lengths / (z + 1)], axis=1) * (contour.step / math.pi)
+        kernel[0] /= 2
+        found = (self.size * np.cos(turn)) @ np.real(kernel) - (self.size * np.sin(turn)) @ np.imag(kernel)
+        self.moments, self.slope = found.T[:4], found[:, 4]
+        self.log_scale = share * contour.k - c * epsilon
+        self._second = self.size @ np.abs(z) ** 2 * (contour.step / math.pi)
+
+    def at(self, move: Array) -> Readings:
+        """The readings at epsilon + move (see `Contour.readings`): of first order, with the second as an error."""
+        contour, share, epsilon = self.contour, self.share, self.epsilon + move
+        c, s, alias = contour.c, contour.s, contour.alias
+        assert alias is not None
+        scale = contour.step / math.pi
+        value = self.moments[0] - move * self.moments[1]
+        slope = np.maximum(self.slope, 0.0)
+        whole, far = self._whole, float(s[-1])
+        tail = np.exp(share * math.log(contour.tail * math.pi * far)) / (math.pi * far)
+        straight = share * contour.k_error + 2 * ULP * (np.abs(c * epsilon) + np.abs(share * contour.k)) + s.size * ULP
+        slips = math.pi / contour.step * tail + self._grown + straight * whole
+        error = scale * (slips + 2 * ULP * whole * (1 + np.abs(far * epsilon)))
+        error += (move * move / 2 + 8 * ULP * np.abs(move)) * np.exp(np.abs(move) * c) * (self._second + whole * scale)
+        right = share * alias.k_far + log_kappa(alias.tilt) + 4 * ULP * (1 + alias.tilt) - alias.tilt * epsilon
+        right = right + log_geometric(-alias.period * (alias.tilt - c))
+        excess = np.exp(np.logaddexp(right, log_geometric(-c * alias.period)) - self.log_scale)
+        bad = ~((value > 0.0) & (error + excess < value))
+        return Readings(
+            self.log_scale + np.log(value), np.where(bad, np.inf, error / value), excess / value, scale * whole / value,
+            self.log_scale + np.log(slope),
+        )
+
+    @cached_property
+    def _whole(self) -> Array:
+        return np.asarray(self.size.sum(axis=1))
+
+    @cached_property
+    def _grown(self) -> Array:
+        """What the phases' errors and the rounding of exponents cost."""
+        log_phi = np.multiply.outer(self.share, np.abs(self.contour.log_phi))
+        slip = np.multiply.outer(self.share, self.contour.phase_error)
+        grown = np.where(slip < 0.3, np.expm1(np.minimum(slip, 0.3)), np.exp(np.minimum(slip, 700.0)))
+        return np.asarray((self.size * (grown + 4 * ULP * log_phi)).sum(axis=1))
+
+
 def readings(contour: Contour, share: Array, epsilon: Array) -> Readings:
-    """What a proved contour without a cut and with c > 0 says of `share` times its count, at an epsilon each (see `Contour.readings`)."""
-    c, s, alias = contour.c, contour.s, contour.alias
-    assert alias is not None
-    assert contour.proved
-    assert contour.jump.cut == np.inf
-    z = c + 1j * s
-    lengths = np.abs(z * (z + 1))
-    log_phi = np.multiply.outer(share, contour.log_phi)
-    size = np.exp(np.real(log_phi)) / lengths
-    wave = size * np.exp(1j * (np.imag(log_phi) - np.multiply.outer(epsilon, s)))
-    wave[:, 0] /= 2
-    scale = contour.step / math.pi
-    log_scale = share * contour.k - c * epsilon
-    value = scale * np.real(wave @ (lengths / (z * (z + 1))))
-    slope = scale * np.real(wave @ (lengths / (z + 1)))
-    slip, whole = np.multiply.outer(share, contour.phase_error), size.sum(axis=1)
-    grown = np.where(slip < 0.3, size * np.expm1(np.minimum(slip, 0.3)), np.exp(np.minimum(slip, 700.0)) * size).sum(axis=1)
-    far = float(s[-1])
-    tail = np.exp(share * math.log(contour.tail * math.pi * far)) / (math.pi * far)
-    straight = share * contour.k_error + 2 * ULP * (np.abs(c * epsilon) + np.abs(share * contour.k)) + s.size * ULP
-    slip_total = math.pi / contour.step * tail + grown + straight * whole + 4 * ULP * (size * np.abs(log_phi)).sum(axis=1)
-    error = scale * (slip_total + 2 * ULP * whole * (1 + np.abs(far * epsilon)))
-    right = share * alias.k_far + log_kappa(alias.tilt) + 4 * ULP * (1 + alias.tilt) - alias.tilt * epsilon
-    right = right + log_geometric(-alias.period * (alias.tilt - c))
-    excess = np.exp(np.logaddexp(right, log_geometric(-c * alias.period)) - log_scale)
-    bad = ~((value > 0.0) & (error + excess < value))
-    return Readings(
-        log_scale + np.log(value), np.where(bad, np.inf, error / value), excess / value, scale * whole / value,
-        log_scale + np.log(np.maximum(slope, 0.0)),
-    )
+    """What a contour says of `share` times its count, at an epsilon each."""
+    return Waves(contour, share, epsilon).at(np.zeros(epsilon.size))
