@@ -160,16 +160,18 @@ def _fill(
         part[group[good]] = value[good]
 
 
-SMALL = 0.02  # a move times the tilt at which what the polynomial leaves out, its fourth power, is below 1e-8
+ORDER = 5
+SMALL = 0.03  # a move times the tilt at which what the polynomial leaves out is below 1e-12
 
 
 def _moved(waves: Waves, target: float, most: Array) -> Array:
     """How far from the epsilons of the waves log delta is the target, by their Taylor polynomials; no move exceeds `most`."""
     move = np.zeros(most.size)
-    a, b, c, d = waves.moments
     for _ in range(5):
-        value = a - move * (b - move * (c - move * d / 3) / 2)
-        slope = b - move * (c - move * d / 2)
+        value, slope = np.zeros(most.size), np.zeros(most.size)
+        for k in range(ORDER, -1, -1):  # Horner's rule for sum of m_k (-move)^k/k!, and for its derivative's negative
+            slope = (value - move * slope) / (k + 1.0)
+            value = waves.moments[k] - move * value / (k + 1.0)
         step = value / slope * (np.log(value) + waves.log_scale - target)
         move = np.clip(np.where(np.isfinite(step), move + step, move), -most, most)
     return move
@@ -194,10 +196,10 @@ class Waves:
         lengths = np.abs(z * (z + 1))
         self.size = np.exp(np.multiply.outer(share, np.real(contour.log_phi))) / lengths
         turn = np.multiply.outer(share, np.imag(contour.log_phi)) - np.multiply.outer(epsilon, s)
-        kernel = np.stack([lengths * z**k / (z * (z + 1)) for k in range(4)] + [lengths / (z + 1)], axis=1) * (contour.step / math.pi)
+        kernel = np.stack([lengths * z**k / (z * (z + 1)) for k in range(ORDER + 1)] + [lengths / (z + 1)], axis=1) * (contour.step / math.pi)
         kernel[0] /= 2
         found = (self.size * np.cos(turn)) @ np.real(kernel) - (self.size * np.sin(turn)) @ np.imag(kernel)
-        self.moments, self.slope = found.T[:4], found[:, 4]
+        self.moments, self.slope = found.T[:-1], found[:, -1]
         self.log_scale = share * contour.k - c * epsilon
         self._second = self.size @ np.abs(z) ** 2 * (contour.step / math.pi)
 
