@@ -1,9 +1,10 @@
 """The sum over jumps: brackets hold the truth where a Gaussian body competes with jumps, and a planted fault is caught."""
 
 import json
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
+import mpmath as mp
 import pytest
 from helpers import violations
 
@@ -11,6 +12,7 @@ from dpaccount import Gaussian, PoissonSampled, PrivacyProfile, certified_delta
 from dpaccount.engines.jump import margin, split
 from dpaccount.engines.line import answer as line
 from dpaccount.engines.line import expansion
+from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.mechanisms.discrete import DiscreteLaplace
 
@@ -151,3 +153,70 @@ def test_bounds_from_nodes_without_a_proof_are_not_certified(monkeypatch):
 
     monkeypatch.setattr(expansion, "_jumps", unproved)
     assert not answer_of(row).certified
+
+
+# far in the tail: bounds alone
+
+
+@cache
+def two_steps(sigma, q, epsilon):
+    """log delta of two sampled steps, E_P delta_1(epsilon - L), in mpmath by panels that close in on where the first alone reaches it."""
+    with mp.workdps(40):
+        sigma, q, epsilon = mp.mpf(sigma), mp.mpf(q), mp.mpf(epsilon)
+
+        def one(eps):
+            v = (mp.exp(eps) - 1 + q) / q
+            if v <= 0:
+                return 1 - mp.exp(eps)
+            level = sigma**2 * mp.log(v)
+            return q * (mp.ncdf((0.5 - level) / sigma) - v * mp.ncdf((-0.5 - level) / sigma))
+
+        def integrand(x):
+            ratio = 1 - q + q * mp.exp((2 * x - 1) / (2 * sigma**2))
+            return mp.npdf(x, 0, sigma) * ratio * one(epsilon - mp.log(ratio))
+
+        edge = sigma**2 * mp.log((mp.exp(epsilon) - 1 + q) / q) + mp.mpf(1) / 2
+        near = [edge + sign * mp.mpf(10) ** k for sign in (-1, 1) for k in range(-6, 2)]
+        cuts = sorted([edge, *near, *(8 * sigma * k / 4 for k in range(-6, 7) if 8 * sigma * k / 4 < edge - 10)])
+        return float(mp.log(mp.quad(integrand, cuts, maxdegree=5)))
+
+
+FAR = [(4.082, 7.593e-6, 0.3075), (2.431, 2.065e-5, 0.1994), (3.0, 1e-4, 2.0)]
+
+
+@pytest.mark.parametrize(("sigma", "q", "epsilon"), FAR)
+def test_bounds_on_the_number_of_jumps_hold_the_truth(sigma, q, epsilon):
+    """Below the smallest double, in a bracket of a thousandth; without the bound for one jump below the cut it is missed."""
+    pair, truth = 2 * PoissonSampled(Gaussian(sigma), q), two_steps(sigma, q, epsilon)
+    found = expansion.bounded(pair, epsilon)
+    assert found.certified
+    assert found.lower <= truth <= found.upper
+    assert found.upper - found.lower < 2e-3
+    assert truth > found.lower + 1e-9
+
+
+@pytest.mark.parametrize(("sigma", "q", "epsilon"), FAR)
+def test_a_dropped_bound_is_caught(sigma, q, epsilon, monkeypatch):
+    honest = expansion.Level.bound
+    monkeypatch.setattr(expansion.Level, "bound", lambda self, m, c: honest(self, m, c) if m != 1 else -700.0 + honest(self, m, c))
+    assert expansion.bounded(2 * PoissonSampled(Gaussian(sigma), q), epsilon).upper < two_steps(sigma, q, epsilon)
+
+
+def test_tilts_that_overflow_serve_the_smoothed_contour():
+    """At a saddle point where e^{cL} leaves the doubles, sums are scaled: the bracket meets the bounds, and is a tenth as wide."""
+    pair, epsilon = 4 * PoissonSampled(Gaussian(4.646), 1.913e-5), 0.8533
+    bounds, found = expansion.bounded(pair, epsilon), smoothed.log_delta(pair, epsilon, aim=1e-4)
+    assert found.certified
+    assert bounds.lower <= found.lower <= found.upper <= bounds.upper
+    assert found.upper - found.lower < 2e-4
+
+
+@pytest.mark.parametrize(
+    ("sigma", "q", "steps", "epsilon"),
+    [(3.574, 9.131e-7, 27, 4.381), (2.322, 2.85e-7, 154, 3.879), (3.41, 2.488e-7, 105_578_263, 5.411)],
+)
+def test_no_tail_is_left_to_a_useless_bracket(sigma, q, steps, epsilon):
+    found = PrivacyProfile(steps * PoissonSampled(Gaussian(sigma), q), "as-written").log_delta(epsilon)
+    assert found.certified
+    assert found.upper < -700.0
+    assert found.upper - found.lower < 2.0

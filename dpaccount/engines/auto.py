@@ -18,6 +18,7 @@ from dpaccount.engines.balls import face
 from dpaccount.engines.circle import answer as circle
 from dpaccount.engines.lattice import answer as lattice
 from dpaccount.engines.line import answer as line
+from dpaccount.engines.line import expansion
 from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step
@@ -29,6 +30,9 @@ FAR = 1e4  # e^-FAR is nothing beside 1
 LARGEST = 1e12  # the largest epsilon at which a line is drawn
 FAILS = (CannotVouch, ZeroDivisionError, OverflowError)  # doubles that ran out of range vouch for nothing
 NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
+NEARLY = 0.05  # the same below the smallest double
+SMALLEST = -708.0
+WIDE = 10.0  # far in the tail no lattice betters a bracket narrower than this
 
 
 class Selection(NamedTuple):
@@ -143,16 +147,30 @@ def log_delta(
 
 
 def _bracket(pair: DominatingPair, epsilon: float, goal: float) -> LogDelta:
-    """The smoothed contour where it is certified and narrow, else the narrowest of what brackets."""
+    """The smoothed contour where it is certified and narrow, else the narrowest of what brackets.
+
+    Far in the tail Chernoff's bounds on every number of jumps come first: where one jump rules they cost no line.
+    """
+    far: LogDelta | None = None
+    with suppress(*FAILS):
+        far = expansion.bounded(pair, epsilon, lattice.FLOOR)
+    if far is not None and far.certified and _enough(far, goal, NARROW if far.upper > SMALLEST else NEARLY):
+        return far
     found: LogDelta | None = None
     with suppress(*FAILS):
         found = smoothed.log_delta(pair, epsilon, goal)
-    if found is not None and found.certified and (found.upper - found.lower < NARROW or found.upper < goal or found.lower > goal):
+    if found is not None and found.certified and _enough(found, goal, NARROW):
         return found
+    certified = [one for one in (found, far) if one is not None and one.certified]
+    best = min(certified, key=lambda one: one.upper - one.lower, default=None)
+    if best is not None and best is far and best.upper - best.lower < WIDE:
+        return best
     other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)
-    if found is not None and found.certified and found.upper - found.lower < other.upper - other.lower:
-        return found
-    return other
+    return best if best is not None and best.upper - best.lower < other.upper - other.lower else other
+
+
+def _enough(found: LogDelta, goal: float, width: float) -> bool:
+    return found.upper - found.lower < width or found.upper < goal or found.lower > goal
 
 
 def inside(pair: DominatingPair, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

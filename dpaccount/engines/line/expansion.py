@@ -333,8 +333,8 @@ class Nearby(NamedTuple):
     tilt: float
 
 
-def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) -> tuple[LogDelta, Nearby]:
-    """log delta at epsilon > 0 as a sum over jumps, and where to look beside it; raises `CannotVouch`."""
+def _jump(pair: DominatingPair, epsilon: float) -> Jump:
+    """The big jump of a composition that parts into a body and jumps; raises `CannotVouch` for others."""
     if families(pair)[1]:
         raise CannotVouch("too many distinct steps")
     found = margin(pair)
@@ -342,13 +342,44 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
         raise CannotVouch("the other losses are unbounded below")
     if not any(_splits(step) for step, _ in pair.terms):
         raise CannotVouch("no step's losses part into body and jumps")
-    jump = split(pair, epsilon, found)
+    return split(pair, epsilon, found)
+
+
+def bounded(pair: DominatingPair, epsilon: float, most: float = 0.0) -> LogDelta:
+    """Between the jump beyond the cut alone and that with Chernoff's bound on every number of jumps below it, at epsilon > 0.
+
+    Quick, without any line, and narrow where one jump rules. Raises `CannotVouch` as well where the jump alone exceeds e^most.
+    """
+    jump = _jump(pair, epsilon)
+    value, error = jump.log_part(epsilon)
+    if not value < most:
+        raise CannotVouch("delta is not so small")
+    try:
+        level, terms = _best_level(pair, epsilon, jump)
+        bounds = [level.bound(m, one.tilt) for m, one in enumerate(terms)]
+        bounds += [level.beyond(len(terms), terms[-1].tilt), level.unseen(terms[0].tilt)]
+    except TooManyNodes as failure:
+        raise CannotVouch(str(failure)) from failure
+    rounding = jump.log_p + math.log(4 * jump.error) if jump.error else -np.inf  # where exactly the cut lies
+    errors = [error + math.log(2.0), rounding]
+    high = min(log_total(np.array([value, jump.log_slack, *errors, *bounds])), 0.0)
+    lost = log_total(np.array(errors))
+    low = min(value + math.log1p(-math.exp(lost - value)) if lost < value else -np.inf, high)
+    slack = 8 * ULP * (1.0 + abs(value))
+    middle = high if low == -np.inf else max(value, low)
+    proved = level.proved and jump.margin.bounded
+    return LogDelta(low - slack, min(middle, high), min(high + slack, 0.0), proved, "line", 1.0, min(jump.log_q, 0.0))
+
+
+def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) -> tuple[LogDelta, Nearby]:
+    """log delta at epsilon > 0 as a sum over jumps, and where to look beside it; raises `CannotVouch`."""
+    jump = _jump(pair, epsilon)
     if near is None:
         level, terms = _best_level(pair, epsilon, jump)
     else:
         level, terms = _level_at(pair, epsilon, _placed(pair, near.share * jump.cut), jump.cut, near.tilt)
     best = max(max(one.log_rough for one in terms), jump.log_part(epsilon)[0])
-    total, proved, lines, condition = _Total(epsilon, jump), level.proved and found.bounded, 0, -np.inf
+    total, proved, lines, condition = _Total(epsilon, jump), level.proved and jump.margin.bounded, 0, -np.inf
     for m, one in enumerate(terms):
         if one.log_bound < best - NEGLIGIBLE:
             total.left_out.append(level.bound(m, one.tilt))
@@ -360,7 +391,7 @@ def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) 
             if lines > MOST_LINES:
                 raise CannotVouch("too many ways to jump")
             hint = Hint(one.tilt, one.spread, RATE / one.spread)
-            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, found), hint)
+            line = Contour(parts, epsilon, Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, jump.margin), hint)
             total.add(line, epsilon, log_ways)
             proved = proved and line.proved
             condition = max(condition, total.parts[-1] + math.log(line.at(epsilon).condition))

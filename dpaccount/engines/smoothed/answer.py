@@ -105,7 +105,10 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     spread = math.sqrt(variance)
     gap = (epsilon - mean) / spread
     enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
-    axis, c = _tilt(axis.parts, epsilon, enough, (gap + math.sqrt(gap * gap + 8.0)) / spread)  # twice the root of v c + m = eps + 2/c
+    guess = (gap + math.sqrt(gap * gap + 8.0)) / spread  # twice the root of v c + m = eps + 2/c
+    axis, c, done = _tilt(axis.parts, epsilon, enough, guess)
+    if not done:  # the saddle point may lie where e^{cL} overflows
+        axis, c, _ = _tilt(_scaled(axis.parts), epsilon, enough, 2.0 * c)
     _, _, variance = axis.cumulants(c)
     spread = math.sqrt(variance)
     if not spread > 0.0:
@@ -120,17 +123,18 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     return Body(pair, epsilon, jump, axis, c, spread, rough)
 
 
-def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axis, float]:
-    """Nodes and the saddle point right of 0; short of it a tilt whose Chernoff bound is below e^enough, or the last that serves."""
+def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axis, float, bool]:
+    """Nodes and the saddle point right of 0; short of it a tilt whose Chernoff bound is below e^enough, or, with False, the last
+    that serves."""
     low, ceiling, best = 0.0, math.inf, None
     for _ in range(60):
         try:
             axis = Axis(parts, 0.0, high, 0.0)
             if rises(axis, epsilon, high):
-                return axis, _crossing(axis, epsilon, low, high)
+                return axis, _crossing(axis, epsilon, low, high), True
             best, low = (axis, high), high
             if axis.log_mass + axis.log_mgf(high) - high * epsilon + log_kappa(high) < enough:
-                return best
+                return axis, high, True
         except (CannotVouch, TooManyNodes):
             ceiling = high
         if ceiling < 1.05 * low or high < 1e-200:
@@ -138,7 +142,15 @@ def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axi
         high = high * 2.0 if ceiling == math.inf else math.sqrt(low * ceiling) if low else high / 6.0
     if best is None:
         raise CannotVouch("no tilt serves")
-    return best
+    return *best, False
+
+
+LOWEST = -1e300  # below every loss
+
+
+def _scaled(parts: Parts) -> Parts:
+    """The same parts as far ones, whose sums are scaled by their largest summand: a little less exact, at any tilt."""
+    return parts._replace(single=tuple(part._replace(lower=LOWEST) for part in parts.single))
 
 
 def _crossing(axis: Axis, epsilon: float, low: float, high: float) -> float:
