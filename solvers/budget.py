@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
+from dpaccount.calibration import calibrate
+from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.pair import DominatingPair
 
 
 @final
@@ -39,6 +43,28 @@ def relation_of(owner: str, adjacency: Any) -> Adjacency:
     if relation is Adjacency.AS_WRITTEN:
         _check.refuse(owner, "adjacency", "'add-or-remove', 'replace-one' or 'zero-out'", str(relation), "A release is about data sets.")
     return relation
+
+
+@lru_cache(maxsize=512)
+def least_gaussian(epsilon: float, delta: float, adjacency: Adjacency) -> float:
+    """The least noise multiplier of one Gaussian mechanism within a budget; asked again, it is remembered."""
+    return float(calibrate(Gaussian, epsilon=epsilon, delta=delta, adjacency=adjacency))
+
+
+def gaussian_steps_noise(aim: Budget, steps: int, before: DominatingPair | None = None) -> float | None:
+    """The least noise multiplier of `steps` Gaussians after `before`, if that is made of Gaussians alone and leaves something.
+
+    Gaussians compose by the sum of 1/s^2, so that T of them share what `before` leaves of one: ``T/s^2 = 1/s_0^2 - sum``. The answer
+    is 4e-12 larger, so that rounding stays within the budget.
+    """
+    terms = () if before is None else before.terms
+    spent = 0.0
+    for step, count in terms:
+        if not isinstance(step, Gaussian) or step.noise_multiplier == 0.0:
+            return None
+        spent += count / step.noise_multiplier**2
+    left = least_gaussian(aim.epsilon, aim.delta, aim.adjacency) ** -2 - spent
+    return math.sqrt(steps / left) * (1.0 + 4e-12) if left > 1e-6 * spent else None
 
 
 def gradient_descent_noise(steps: int, epsilon: float, delta: float) -> float:

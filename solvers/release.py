@@ -66,6 +66,16 @@ class Release:
             value.setflags(write=False)
             object.__setattr__(self, "value", value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Mappings as plain ones, which can be pickled; curves are worked out anew."""
+        state = {name: getattr(self, name) for name in ("value", "guarantee", "adjacency", "diagnostics", "unprotected")}
+        return {name: dict(found) if isinstance(found, MappingProxyType) else found for name, found in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, found in state.items():
+            object.__setattr__(self, name, found)
+        self.__post_init__()
+
     @cached_property
     def profile(self) -> PrivacyProfile:
         """Every curve of the guarantee."""

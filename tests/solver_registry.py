@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from solvers.algorithms import gradient_descent
+from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
 from solvers.problem import Problem
 from solvers.release import Release
@@ -72,6 +75,16 @@ def counted(features, labels, adjacency, gate):
     return gradient_descent(made, adjacency=adjacency, random=gate, epsilon=1.0, delta=1e-5, steps=3)
 
 
+def face(make, **options):
+    """A runner of a scikit-learn face, with fewer steps: the search is about what one step may reveal."""
+
+    def run(features, labels, adjacency, gate):
+        with patch.object(sys.modules[make.__module__], "STEPS", 4):
+            return make(adjacency=adjacency, random_state=gate, **options).fit(features, labels).release_
+
+    return run
+
+
 PROBED: dict[str, Probed] = {
     "gradient descent, logistic": Probed(descent(Logistic())),
     "gradient descent, intercept and ridge": Probed(descent(Logistic(), problem={"intercept": True, "ridge": 0.1})),
@@ -88,6 +101,11 @@ PROBED: dict[str, Probed] = {
     "gradient descent, Poisson batches": Probed(descent(Logistic(), sampling_probability=0.3)),
     "gradient descent, last iterate": Probed(descent(Logistic(), output="last")),
     "gradient descent, counted": Probed(counted),
+    "logistic face": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0)), least=0.8),
+    "logistic face, clipped rows": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0), row_treatment="clip"), least=0.8),
+    "logistic face, three classes": Probed(face(PrivateLogisticRegression, classes=(0, 1, 2)), labels=(0.0, 1.0, 2.0), least=0.8),
+    "linear face": Probed(face(PrivateLinearRegression, label_range=(-2.0, 3.0)), labels=(-1e300, 0.0, 1e300)),
+    "linear face, range found": Probed(face(PrivateLinearRegression), labels=(-1e300, 0.0, 1e-300, 3.0)),
 }
 
 

@@ -10,14 +10,14 @@ import pytest
 from numpy.testing import assert_allclose
 from solver_probes import Recorder, seeded
 
-from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
+from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, UnreachableTarget
 from solvers.algorithms import gradient_descent
 from solvers.algorithms.gradient_descent import default_rate
 from solvers.budget import gradient_descent_noise
 from solvers.gate import Gate
-from solvers.losses import Logistic, Multinomial, Squared
+from solvers.losses import Logistic, Multinomial, Quantile, Squared
 from solvers.problem import Problem
-from solvers.sets import Box, L2Ball
+from solvers.sets import Box, L2Ball, WholeSpace
 
 
 def classes(n=400, d=5, seed=0, **options):
@@ -63,6 +63,16 @@ def test_a_budget_is_spent_and_kept(adjacency, q):
     assert release.diagnostics["size"] > 0
 
 
+def test_what_came_before_is_part_of_the_budget():
+    options = {"epsilon": 1.0, "delta": 1e-5, "steps": 10, "learning_rate": 0.1, "random": seeded(0)}
+    for before in (Gaussian(9.0), 3 * Gaussian(20.0) + Gaussian(9.0), Laplace(20.0), PoissonSampled(Gaussian(3.0), 0.1)):
+        release = gradient_descent(classes(), before=before, **options)
+        assert 1.0 - 1e-6 <= release.epsilon(1e-5).upper <= 1.0
+        assert dict(before.terms).items() <= dict(release.guarantee.terms).items()
+    with pytest.raises(UnreachableTarget, match="no value"):
+        gradient_descent(classes(), before=Gaussian(1.0), **options)
+
+
 def test_exchanges_cost_twice_the_noise():
     one, two = (
         gradient_descent(classes(), epsilon=1.0, delta=1e-5, steps=9, public_size=400, adjacency=a, random=seeded(0))
@@ -96,6 +106,29 @@ def test_the_default_step_is_the_theorems():
     squared = batch**2 + batch * 0.9 + 5 * 49.0
     assert_allclose(default_rate(problem, 50, 7.0, 0.1, 2.0, 400), 16.0 / (2.0 * math.sqrt(50 * squared)), rtol=1e-14)
     assert default_rate(classes(ridge=1000.0), 50, 7.0, 1.0, 1.0, 400) == 1e-3
+
+
+def test_a_step_may_be_paced_by_the_noise():
+    problem = classes(constraint=WholeSpace())
+    release = gradient_descent(problem, epsilon=1.0, delta=1e-5, steps=25, reach=3.0, random=seeded(0))
+    noise = release.diagnostics["noise_multiplier"] * release.diagnostics["clipping_norm"]
+    assert_allclose(release.diagnostics["learning_rate"] * noise * math.sqrt(25 * 5), 3.0, rtol=1e-14)
+    assert "size" not in release.diagnostics
+    with pytest.raises(ValueError, match="Without noise"):
+        gradient_descent(problem, noise_multiplier=0.0, steps=2, reach=1.0)
+    with pytest.raises(TypeError, match="Each settles"):
+        gradient_descent(problem, epsilon=1.0, delta=1e-5, steps=2, reach=1.0, learning_rate=1.0)
+
+
+def test_a_stable_step_is_no_longer_than_curvature_allows():
+    problem = Problem(np.eye(5), np.ones(5), Squared(1.0), ridge=2.0, row_norm_bound=3.0)
+    options = {"epsilon": 8.0, "delta": 1e-5, "steps": 3, "clipping_norm": 1.0, "public_size": 50, "random": seeded(0)}
+    found = gradient_descent(problem, reach=1e9, stable=True, **options)
+    assert_allclose(found.diagnostics["learning_rate"], 1.0 / (50 * 9.0 + 2.0), rtol=1e-14)
+    free = gradient_descent(problem, reach=1e-9, stable=True, **options)
+    assert free.diagnostics["learning_rate"] < found.diagnostics["learning_rate"]
+    with pytest.raises(ValueError, match="no longest stable step"):
+        gradient_descent(Problem(np.eye(5), np.ones(5), Quantile()), reach=1.0, stable=True, **options)
 
 
 def test_the_default_number_of_steps_is_the_theorems_where_it_is_small():

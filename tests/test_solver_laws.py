@@ -84,12 +84,12 @@ def test_rows_that_are_not_numbers_and_labels_outside_the_domain_are_refused(nam
     for bad in (np.nan, np.inf):
         rows = np.eye(COLUMNS)
         rows[1, 1] = bad
-        with pytest.raises(ValueError, match="finite"):
+        with pytest.raises(ValueError, match=r"finite|NaN|infinity"):
             probed.run(rows, y, probed.adjacencies[0], Gate())
-    with pytest.raises(ValueError, match="labels"):
+    with pytest.raises(ValueError, match=r"labels|y contains NaN|NaN values"):
         probed.run(np.eye(COLUMNS), np.where(np.arange(3) == 1, np.nan, y), probed.adjacencies[0], Gate())
     for shape in ((0, 3), (3, 0)):
-        with pytest.raises(ValueError, match="at least one row and one column"):
+        with pytest.raises(ValueError, match=r"at least one row and one column|0 (sample|feature)"):
             probed.run(np.zeros(shape), y[: shape[0]], probed.adjacencies[0], Gate())
 
 

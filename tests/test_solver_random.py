@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -185,6 +186,16 @@ def test_a_release_is_frozen_to_the_bottom():
         release.diagnostics["steps"] = 2
     with pytest.raises(AttributeError):
         release.value = 1.0
+
+
+def test_a_release_survives_a_pickle():
+    release = Release(np.arange(3.0), 4 * Gaussian(5.0), "add-or-remove", {"steps": 4})
+    before = release.epsilon(1e-5).upper
+    again = pickle.loads(pickle.dumps(release))
+    assert again.epsilon(1e-5).upper == before
+    assert dict(again.diagnostics) == {"steps": 4}
+    with pytest.raises(ValueError, match="read-only"):
+        again.value[0] = 1.0
 
 
 def test_what_is_not_private_is_loud():

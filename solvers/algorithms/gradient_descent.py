@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpaccount.calibration import calibrate
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.sampling.poisson import PoissonSampled
-from solvers.budget import budget, gradient_descent_noise, relation_of
+from solvers.budget import budget, gaussian_steps_noise, gradient_descent_noise, least_gaussian, relation_of
 from solvers.gate import Gate, gate_of
 from solvers.problem import Problem
 from solvers.progress import steps as counted
@@ -38,9 +39,12 @@ def gradient_descent(
     sampling_probability: float = 1.0,
     output: str = "average",
     learning_rate: float | None = None,
+    reach: float | None = None,
+    stable: bool = False,
     clipping_norm: float | None = None,
     start: Any = None,
     public_size: int | None = None,
+    before: DominatingPair | None = None,
     adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
     random: Any = None,
     progress: bool | None = None,
@@ -64,6 +68,11 @@ def gradient_descent(
     learning_rate : float
         eta > 0. Default the one of Theorem 6.11, ``|C|/(G sqrt T)`` with ``G^2 = L^2 ((q n)^2 + q (1-q) n + p sigma^2)``; at most
         1/ridge. It needs a bounded set.
+    reach : float, instead of `learning_rate`
+        The step with which noise alone would move theta this far in T steps, in root mean square:
+        ``eta = reach/(sigma L sqrt(p T))``. It needs neither a bounded set nor the number of records.
+    stable : bool
+        No step longer than ``1/(q n beta + ridge)``, beta the smoothness of one loss: what squared losses need. It needs n.
     clipping_norm : float
         L > 0. Default `problem.lipschitz`, where clipping does nothing.
     start : array
@@ -71,6 +80,8 @@ def gradient_descent(
     public_size : int
         n for the defaults. Default under replace-one and zero-out: the true one, which is public there. Under add-or-remove it is
         private: without `public_size`, defaults that need it use a count with Gaussian noise, for 5 % of the budget's mu^2.
+    before : DominatingPair
+        What earlier releases about the same records cost, such as a scale that this run uses: the budget and the guarantee hold for all.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     random : RandomSource, optional
         Default the operating system's generator.
@@ -108,8 +119,9 @@ def gradient_descent(
     ((1,), 1.0)
     """
     relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    pace = _Pace(learning_rate, reach, _check.flag(OWNER, "stable", stable))
     plan = _planned(
-        problem, gate, relation, epsilon, delta, noise_multiplier, steps, sampling_probability, learning_rate, clipping_norm, public_size
+        problem, gate, relation, epsilon, delta, noise_multiplier, steps, sampling_probability, pace, clipping_norm, public_size, before
     )
     _check.choice(OWNER, "output", output, OUTPUTS)
     feasible, size = problem.constraint, problem.dimension
@@ -117,6 +129,46 @@ def gradient_descent(
     theta = _run(problem, gate, plan, theta, output, progress)
     unprotected = _unprotected(problem, theta, plan.clip) if _check.flag(OWNER, "reveal_unprotected", reveal_unprotected) else None
     return Release(theta, plan.guarantee, relation, {**plan.diagnostics(), "output": output, "secure_noise": gate.secure}, unprotected)
+
+
+@final
+@dataclass(frozen=True)
+class _Pace:
+    """A learning rate, or how far noise may move theta, or neither: then the theorem's step; and whether curvature limits it."""
+
+    learning_rate: float | None
+    reach: float | None
+    stable: bool
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "reach"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _check.real(OWNER, name, getattr(self, name), low=0.0, open_low=True))
+        if self.learning_rate is not None and self.reach is not None:
+            _check.refuse(OWNER, "reach", "given without learning_rate", self.reach, "Each settles the step.", TypeError)
+
+    @property
+    def needs_size(self) -> bool:
+        return self.stable or (self.learning_rate is None and self.reach is None)
+
+    def rate(self, problem: Problem, steps: int, sigma: float, probability: float, clip: float, size: float | None) -> float:
+        rate = self._free(problem, steps, sigma, probability, clip, size)
+        if not self.stable:
+            return rate
+        if math.isinf(problem.smoothness):
+            _check.refuse(OWNER, "stable", "False for a loss without smoothness", True, "It has no longest stable step.")
+        assert size is not None
+        return min(rate, 1.0 / (probability * size * problem.smoothness + problem.ridge))
+
+    def _free(self, problem: Problem, steps: int, sigma: float, probability: float, clip: float, size: float | None) -> float:
+        if self.learning_rate is not None:
+            return self.learning_rate
+        if self.reach is None:
+            assert size is not None
+            return default_rate(problem, steps, sigma, probability, clip, size)
+        if sigma == 0.0:
+            _check.refuse(OWNER, "reach", "given with noise", self.reach, "Without noise, state a learning_rate.")
+        return _capped(problem, self.reach / (sigma * clip * math.sqrt(problem.dimension * steps)))
 
 
 @final
@@ -142,7 +194,7 @@ class _Plan:
 
 def _planned(
     problem: Problem, gate: Gate, relation: Adjacency, epsilon: Any, delta: Any, noise_multiplier: Any, steps: Any, probability: Any,
-    learning_rate: Any, clipping_norm: Any, public_size: Any,
+    pace: _Pace, clipping_norm: Any, public_size: Any, before: DominatingPair | None,
 ) -> _Plan:
     q = _check.real(OWNER, "sampling_probability", probability, low=0.0, high=1.0, open_low=True, hint="Did you pass a batch size?")
     clip = _clip(problem, clipping_norm)
@@ -155,29 +207,29 @@ def _planned(
             _check.refuse(OWNER, "steps", "given with noise_multiplier", steps, "Its default follows from a budget.", TypeError)
     else:
         aim = budget(OWNER, epsilon, delta, relation)
-    rate = None if learning_rate is None else _check.real(OWNER, "learning_rate", learning_rate, low=0.0, open_low=True)
     size, counted_by = None, None
-    if rate is None or steps is None:
+    if pace.needs_size or steps is None:
         size = None if public_size is None else float(_check.count(OWNER, "public_size", public_size))
         if size is None and relation is not Adjacency.ADD_OR_REMOVE:
             size = float(problem.num_records)
         if size is None:
             if given:
-                hint = "The number of records is private under add-or-remove; the default learning rate needs it."
-                _check.refuse(OWNER, "public_size", "given with noise_multiplier and no learning_rate", public_size, hint, TypeError)
-            counted_by = float(calibrate(Gaussian, epsilon=aim.epsilon, delta=aim.delta, adjacency=relation)) / math.sqrt(COUNT_SHARE)
+                hint = "The number of records is private under add-or-remove; a learning_rate or a reach needs none."
+                _check.refuse(OWNER, "public_size", "given with noise_multiplier where the step needs it", public_size, hint, TypeError)
+            counted_by = least_gaussian(aim.epsilon, aim.delta, relation) / math.sqrt(COUNT_SHARE)
             size = _noisy_count(problem, gate, counted_by)
     if steps is None:
         assert size is not None
         most = size * size * aim.epsilon**2 / problem.dimension
         steps = int(min(max(math.ceil(most), 1), MOST_STEPS))
     total = _check.count(OWNER, "steps", steps)
-    before = None if counted_by is None else Gaussian(counted_by)
+    if counted_by is not None:
+        before = Gaussian(counted_by) if before is None else before + Gaussian(counted_by)
     if not given:
-        sigma = float(calibrate(lambda s: _composed(total, s, q, before), epsilon=aim.epsilon, delta=aim.delta, adjacency=relation))
-    if rate is None:
-        assert size is not None
-        rate = default_rate(problem, total, sigma, q, clip, size)
+        closed = gaussian_steps_noise(aim, total, before) if q == 1.0 else None
+        family = partial(_composed, total, probability=q, before=before)
+        sigma = float(calibrate(family, epsilon=aim.epsilon, delta=aim.delta, adjacency=relation)) if closed is None else closed
+    rate = pace.rate(problem, total, sigma, q, clip, size)
     theorem = None if given or q < 1.0 else gradient_descent_noise(total, aim.epsilon, aim.delta)
     return _Plan(total, q, sigma, clip, rate, _composed(total, sigma, q, before), size, theorem)
 
@@ -197,7 +249,7 @@ def _noisy_count(problem: Problem, gate: Gate, noise_multiplier: float) -> float
     return max(float(found[0]), 1.0)
 
 
-def _composed(steps: int, sigma: float, probability: float, before: Gaussian | None) -> DominatingPair:
+def _composed(steps: int, sigma: float, probability: float, before: DominatingPair | None) -> DominatingPair:
     step: Step = Gaussian(sigma) if probability == 1.0 else PoissonSampled(Gaussian(sigma), probability)
     return steps * step if before is None else steps * step + before
 
@@ -210,7 +262,11 @@ def default_rate(problem: Problem, steps: int, noise_multiplier: float, probabil
         _check.refuse(OWNER, "learning_rate", "given where the set is unbounded", None, hint)
     batch = probability * size
     squared = batch * batch + batch * (1.0 - probability) + problem.dimension * noise_multiplier**2
-    rate = diameter / (clip * math.sqrt(squared * steps))
+    return _capped(problem, diameter / (clip * math.sqrt(squared * steps)))
+
+
+def _capped(problem: Problem, rate: float) -> float:
+    """No step so long that the ridge alone would overshoot."""
     return min(rate, 1.0 / problem.ridge) if problem.ridge else rate
 
 
