@@ -63,8 +63,7 @@ class Gate:
         `sensitivity` bounds how much any one score moves. Accounted by ``ExponentialMechanism(epsilon)`` under add-or-remove,
         and under replace-one by ``ExponentialMechanism(2 * epsilon)``, as scores then move by twice as much.
         """
-        scale = 2.0 * sensitivity / epsilon
-        return int(np.argmax(np.asarray(scores) + self.source.gumbel(scale, np.shape(scores))))
+        return self.source.choice(np.asarray(scores) * (epsilon / (2.0 * sensitivity)))
 
     def poisson_batch(self, size: int, probability: float) -> npt.NDArray[np.bool_]:
         """Which records are in a batch, each independently with the given probability; what follows is accounted as sampled."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from solvers.losses import LinearLoss, Loss, PerExampleLoss
 from solvers.rows import Matrix, RowRule, row_norms
-from solvers.sets import ConstraintSet, WholeSpace
+from solvers.sets import ConstraintSet, VertexSet, WholeSpace
 
 Array = npt.NDArray[np.float64]
 LARGEST, WHOLE, CHUNK = 1 << 24, 1 << 20, 1 << 16  # records; summed in one product; in one product beyond that
@@ -123,8 +123,13 @@ class Problem:
         """Bound on every |entry of grad l|, one record of a `LinearLoss`: what vertex scores of Frank-Wolfe move by."""
         if not isinstance(self.loss, LinearLoss):
             return self.lipschitz
+        return self.loss.slope(self.reach) * self.rule.entry_bound()
+
+    @property
+    def reach(self) -> float:
+        """Bound on every |score| x . theta over the set: by l2 norms, or by entries times the l1 norm of vertices."""
         reach = self.row_bound * self.constraint.radius(self.dimension)
-        return self.loss.slope(reach) * self.rule.entry_bound()
+        return min(reach, self.rule.entry_bound() * self.constraint.l1_radius) if isinstance(self.constraint, VertexSet) else reach
 
     @property
     def smoothness(self) -> float:

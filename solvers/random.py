@@ -22,6 +22,7 @@ from dpaccount import _check
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 LOW_BITS = np.uint64((1 << 52) - 1)
+FEW = 1024  # items, up to which a choice draws a variate for each
 
 
 class InsecureRandomnessWarning(UserWarning):
@@ -105,8 +106,40 @@ class RandomSource:
         return -scale * np.log(self.uniform(shape))
 
     def gumbel(self, scale: float, shape: Any = ()) -> Array:
-        """Scale times -log E, E exponential: argmax of score + Gumbel(scale) is the exponential mechanism with weights e^{score/scale}."""
-        return -scale * np.log(self.exponential(1.0, shape))
+        """Scale times -log E, E exponential: argmax of score + Gumbel(scale) is the exponential mechanism with weights e^{score/scale}.
+
+        Small E, the upper tail that decides, keeps full relative precision.
+        """
+        return -scale * np.log(-np.log1p(-self.uniform(shape)))
+
+    def choice(self, scores: Array) -> int:
+        """The index k with probability proportional to e^{scores_k}: argmax of scores - log E_k, E_k exponential, drawn where it can win.
+
+        About sqrt(n) places have E_k < 1/sqrt(n); they come after geometric gaps, whatever the scores. Of the others, those whose score
+        is within log sqrt(n) of the best sum so far can still win, about sqrt(n) again, and theirs are 1/sqrt(n) plus an exponential.
+        """
+        count = scores.size
+        if count <= FEW:
+            return int(np.argmax(scores + self.gumbel(1.0, scores.shape)))
+        rate = 1.0 / math.sqrt(count)
+        early = self._places(rate, count)
+        found = np.full(count, -np.inf)
+        found[early] = scores[early] - np.log(-np.log1p(self.uniform(early.shape) * np.expm1(-rate)))
+        able = scores > found.max() + math.log(rate)
+        able[early] = False
+        late = np.flatnonzero(able)
+        found[late] = scores[late] - np.log(rate + self.exponential(1.0, late.shape))
+        return int(np.argmax(found))
+
+    def _places(self, rate: float, count: int) -> npt.NDArray[np.int64]:
+        """Which of `count` independent exponentials are below `rate`: P{a gap of at least g} = e^{-rate g}."""
+        found, last = [], -1.0
+        while last < count:
+            gaps = np.floor(np.minimum(self.exponential(1.0, (int(rate * count) + 8,)) / rate, float(count)))
+            found.append(last + np.cumsum(gaps + 1.0))
+            last = float(found[-1][-1])
+        places = np.concatenate(found)
+        return places[places < count].astype(np.int64)
 
     def gamma_norm(self, scale: float, dimension: int) -> Array:
         """A vector with density proportional to e^{-|b|/scale}: |b| ~ Gamma(dimension, scale), direction uniform."""

@@ -8,8 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.special import chdtri
 from solver_probes import seeded
 
 from dpaccount import BestOf, Gaussian, PrivacyProfile, PureDP, RenyiBound
@@ -211,3 +212,38 @@ def test_what_is_not_private_is_loud():
 def test_a_release_without_a_guarantee_is_refused(guarantee, adjacency):
     with pytest.raises((TypeError, ValueError)):
         Release(0.0, guarantee, adjacency)
+
+
+def test_a_choice_has_the_probabilities_of_its_scores(monkeypatch):
+    """40 items, 4,000 draws: chi-squared at level 1e-4 against e^score, variates being drawn only where they can win."""
+    from solvers import random as module
+
+    monkeypatch.setattr(module, "FEW", 3)
+    scores = np.concatenate([np.zeros(20), np.linspace(-1.0, 1.5, 16), [2.5, -40.0, -3.0, 2.5]])
+    source = seeded(5)
+    found = np.bincount([source.choice(scores) for _ in range(4_000)], minlength=40)
+    expected = 4_000 * np.exp(scores) / np.exp(scores).sum()
+    assert found[37] == 0
+    kept = np.arange(40) != 37
+    statistic = ((found - expected)[kept] ** 2 / expected[kept]).sum()
+    assert statistic < chdtri(38, 1e-4)
+
+
+def test_a_choice_among_many_draws_little_and_finds_what_stands_out():
+    source, drawn = seeded(0), []
+    words = source.words
+    source.words = lambda size: drawn.append(size) or words(size)
+    scores = np.zeros(100_000)
+    first = {source.choice(scores) for _ in range(20)}
+    assert len(first) == 20
+    assert sum(drawn) < 20 * 2 * 4 * 700  # two words each; of the order of sqrt(n) = 316
+    scores[77] = 40.0
+    assert source.choice(scores) == 77
+    assert source.choice(np.linspace(0.0, 1e6, 100_000)) == 99_999
+
+
+def test_the_upper_tail_of_gumbel_variates_is_fine():
+    """Beyond 36, where 1 - U has no digits left, P{G > g} = e^{-g} still: read off by the words that give such a variate."""
+    source = seeded(0)
+    source.uniform = lambda shape: np.full(shape, 1e-25)
+    assert_allclose(source.gumbel(1.0, (1,)), 25.0 * np.log(10.0), rtol=1e-15)

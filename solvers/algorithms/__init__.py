@@ -1,5 +1,6 @@
 """Private optimisers, one a file; each takes a `Problem` and gives a `Release`."""
 
+from solvers.algorithms.frank_wolfe import frank_wolfe
 from solvers.algorithms.gradient_descent import gradient_descent
 
-__all__ = ["gradient_descent"]
+__all__ = ["frank_wolfe", "gradient_descent"]
