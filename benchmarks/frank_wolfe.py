@@ -1,7 +1,7 @@
 """Private Frank-Wolfe on a text-like sparse matrix: 5,000 rows, 20,000 columns, 60 draws of words a row by Zipf's law, 200 steps.
 
 Run ``python -m benchmarks.frank_wolfe``; ``benchmarks/frank_wolfe.json`` is written. Seconds of processor time, medians of rounds,
-noise from the operating system. Both paths pick the same vertices; a third row draws a Gumbel variate for every vertex, as the textbook does.
+noise from the operating system. Both paths pick the same vertices; a third row draws a Gumbel variate for every vertex.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def frank_wolfe(
     >>> x = np.eye(4)[np.arange(200) % 4]
     >>> problem = Problem(x, np.where(x[:, 0] > 0, 1, -1), Logistic(), L1Ball(5.0), row_norm="linf")
     >>> release = frank_wolfe(problem, epsilon=1.0, steps=4)
-    >>> np.count_nonzero(release.value) <= 4, float(release.epsilon(delta=0.0)), round(release.diagnostics["selection_epsilon"], 12)
+    >>> int(np.count_nonzero(release.value)) <= 4, float(release.epsilon(delta=0.0)), round(release.diagnostics["selection_epsilon"], 12)
     (True, 1.0, 0.25)
     """
     relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
