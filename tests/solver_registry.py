@@ -10,12 +10,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-<<<<<<< HEAD
-from solvers.algorithms import gradient_descent
-from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
-=======
 from solvers.algorithms import frank_wolfe, gradient_descent
->>>>>>> 5221a49 (Private Frank-Wolfe: picks by bounded range, sparse rows, an incremental path; choices draw where they can win)
+from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
 from solvers.problem import Problem
 from solvers.release import Release
@@ -79,14 +75,12 @@ def counted(features, labels, adjacency, gate):
     return gradient_descent(made, adjacency=adjacency, random=gate, epsilon=1.0, delta=1e-5, steps=3)
 
 
-<<<<<<< HEAD
 def face(make, **options):
     """A runner of a scikit-learn face, with fewer steps: the search is about what one step may reveal."""
 
     def run(features, labels, adjacency, gate):
         with patch.object(sys.modules[make.__module__], "STEPS", 4):
             return make(adjacency=adjacency, random_state=gate, **options).fit(features, labels).release_
-=======
 def wolfe(loss, feasible=None, problem=None, **options):
     """A runner of Frank-Wolfe over an l1 ball with bounded entries."""
     options = {"selection_epsilon": 1.0, "steps": 4, **options}
@@ -94,16 +88,12 @@ def wolfe(loss, feasible=None, problem=None, **options):
     def run(features, labels, adjacency, gate):
         made = Problem(features, labels, loss, feasible or L1Ball(4.0), **{"row_norm": "linf", **(problem or {})})
         return frank_wolfe(made, adjacency=adjacency, random=gate, **options)
->>>>>>> 5221a49 (Private Frank-Wolfe: picks by bounded range, sparse rows, an incremental path; choices draw where they can win)
 
     return run
 
 
-<<<<<<< HEAD
-=======
 HULL = Polytope([[4.0, 0.0, 0.0], [0.0, -3.0, 1.0], [-2.0, 2.0, 2.0], [0.0, 0.0, -4.0]])
 
->>>>>>> 5221a49 (Private Frank-Wolfe: picks by bounded range, sparse rows, an incremental path; choices draw where they can win)
 PROBED: dict[str, Probed] = {
     "gradient descent, logistic": Probed(descent(Logistic())),
     "gradient descent, intercept and ridge": Probed(descent(Logistic(), problem={"intercept": True, "ridge": 0.1})),
@@ -120,13 +110,11 @@ PROBED: dict[str, Probed] = {
     "gradient descent, Poisson batches": Probed(descent(Logistic(), sampling_probability=0.3)),
     "gradient descent, last iterate": Probed(descent(Logistic(), output="last")),
     "gradient descent, counted": Probed(counted),
-<<<<<<< HEAD
     "logistic face": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0)), least=0.8),
     "logistic face, clipped rows": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0), row_treatment="clip"), least=0.8),
     "logistic face, three classes": Probed(face(PrivateLogisticRegression, classes=(0, 1, 2)), labels=(0.0, 1.0, 2.0), least=0.8),
     "linear face": Probed(face(PrivateLinearRegression, label_range=(-2.0, 3.0)), labels=(-1e300, 0.0, 1e300)),
     "linear face, range found": Probed(face(PrivateLinearRegression), labels=(-1e300, 0.0, 1e-300, 3.0)),
-=======
     "Frank-Wolfe, logistic": Probed(wolfe(Logistic(), scores="plain")),
     "Frank-Wolfe, incremental": Probed(wolfe(Logistic(), problem={"intercept": True, "ridge": 0.1}, scores="incremental")),
     "Frank-Wolfe, squared": Probed(wolfe(Squared(2.0), Simplex(4.0)), labels=(-1e9, 0.0, 5.0)),
@@ -134,7 +122,6 @@ PROBED: dict[str, Probed] = {
     "Frank-Wolfe, hull, rows of bounded length": Probed(wolfe(HuberHinge(), HULL, {"row_norm": "l2"})),
     "Frank-Wolfe, counted": Probed(wolfe(Logistic(), selection_epsilon=None, steps=None, epsilon=0.5)),
     "Frank-Wolfe, own loss": Probed(wolfe(per_example(), problem={"row_norm": "l2"})),
->>>>>>> 5221a49 (Private Frank-Wolfe: picks by bounded range, sparse rows, an incremental path; choices draw where they can win)
 }
 
 
