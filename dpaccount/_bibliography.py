@@ -196,6 +196,15 @@ BIBLIOGRAPHY = {
   booktitle = {2024 IEEE Symposium on Security and Privacy},
   year = {2024}
 }""",
+    "lan1983discrete": """@article{lan1983discrete,
+  title = {Discrete Sequential Boundaries for Clinical Trials},
+  author = {Lan, K. K. Gordon and DeMets, David L.},
+  journal = {Biometrika},
+  volume = {70},
+  number = {3},
+  pages = {659--663},
+  year = {1983}
+}""",
     "mahloujifar2024auditing": """@article{mahloujifar2024auditing,
   title = {Auditing $f$-Differential Privacy in One Run},
   author = {Mahloujifar, Saeed and Melis, Luca and Chaudhuri, Kamalika},
@@ -215,6 +224,13 @@ BIBLIOGRAPHY = {
   booktitle = {2017 IEEE 30th Computer Security Foundations Symposium},
   pages = {263--275},
   year = {2017}
+}""",
+    "nasr2021adversary": """@inproceedings{nasr2021adversary,
+  title = {Adversary Instantiation: Lower Bounds for Differentially Private Machine Learning},
+  author = {Nasr, Milad and Song, Shuang and Thakurta, Abhradeep and Papernot, Nicolas and Carlini, Nicholas},
+  booktitle = {2021 IEEE Symposium on Security and Privacy},
+  pages = {866--882},
+  year = {2021}
 }""",
     "nasr2023tight": """@inproceedings{nasr2023tight,
   title = {Tight Auditing of Differentially Private Machine Learning},

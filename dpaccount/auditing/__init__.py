@@ -2,6 +2,9 @@
 
 from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.counts import audit_counts
+from dpaccount.auditing.game.canary import GaussianRatio, gradient_canary
+from dpaccount.auditing.game.face import audit_game
+from dpaccount.auditing.game.store import game_scores
 from dpaccount.auditing.one_run import audit_one_run
 from dpaccount.auditing.outcome import AuditResult
 from dpaccount.auditing.readings import Reading
@@ -15,10 +18,14 @@ __all__ = [
     "Claim",
     "ClaimVerdict",
     "Finding",
+    "GaussianRatio",
     "Reading",
     "audit_counts",
+    "audit_game",
     "audit_one_run",
     "audit_samples",
     "check_claim",
+    "game_scores",
+    "gradient_canary",
     "shuffle_lower_bound",
 ]

@@ -83,7 +83,7 @@ def audit_counts(
 
 def from_counts(
     tp: float, p: float, fp: float, n: float, delta: float, alpha: float, method: str, family: Any, relation: Adjacency,
-    selection: str, rules: int, assumptions: tuple[str, ...], both_ends: bool = True, **details: Any,
+    selection: str, rules: float, assumptions: tuple[str, ...], both_ends: bool = True, **details: Any,
 ) -> AuditResult:
     """`audit_counts` after its checks; the other end is left out where the counts are not those of one plain rule."""
     share = alpha / rules

@@ -79,7 +79,7 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
 
 
 def from_guesses(
-    m: int, r: int, v: int, delta: float, alpha: float, method: str, selection: str, rules: int, assumptions: tuple[str, ...],
+    m: int, r: int, v: int, delta: float, alpha: float, method: str, selection: str, rules: float, assumptions: tuple[str, ...],
     **details: Any,
 ) -> AuditResult:
     """`audit_one_run` after its checks."""

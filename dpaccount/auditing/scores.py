@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, ndtri
 
 import dpaccount.auditing.selection as rules
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.auditing.counts import INDEPENDENT, from_counts
 from dpaccount.auditing.counts import METHODS as FROM_COUNTS
+from dpaccount.auditing.criterion import ONE_RUN, Criterion, criterion_of
 from dpaccount.auditing.divergences import hockey_stick_at_least, labelled, renyi_at_least
 from dpaccount.auditing.events import Score, classifier_of
 from dpaccount.auditing.family import family_of
@@ -27,7 +26,6 @@ from dpaccount.auditing.stated import Stated, stated_claim
 from dpaccount.auditing.works import WORKS
 
 OWNER = "audit_samples"
-ONE_RUN = ("steinke", "fdp")
 DIVERGENCES = ("hockey-stick", "total-variation", "renyi")
 METHODS = (*FROM_COUNTS, *ONE_RUN, *DIVERGENCES)
 DRAWN = (
@@ -35,7 +33,6 @@ DRAWN = (
     "(selection='bonferroni' without thresholds) have one"
 )
 Array = npt.NDArray[np.float64]
-Criterion = Callable[[Table], Array]
 
 
 def audit_samples(
@@ -121,7 +118,7 @@ def audit_samples(
             OWNER, "selection", "'fixed', 'split', or 'bonferroni' with stated thresholds, where method='hockey-stick'", rule,
             "Labels are drawn anew, so ranks of the scores are not those of the labelled ones.",
         )
-    criterion = _criterion(method, alpha, target.delta or 0.0, eps or 0.0)
+    criterion = criterion_of(method, alpha, target.delta or 0.0, eps or 0.0)
     text, chosen = "", threshold
     if rule == "split":
         outside, inside, chosen, text = _split(
@@ -183,42 +180,6 @@ def _samples(name: str, value: Any) -> Array:
     return array
 
 
-def _criterion(method: str, alpha: float, delta: float, epsilon: float) -> Criterion:
-    """What a rule looks for: the bound itself where it is cheap for all thresholds at once, else one that rises with it."""
-
-    def limits(t: Table) -> tuple[Array, Array]:
-        a = alpha / (2 * t.rules)
-        fp, fn = np.asarray(t.fp, dtype=float), t.p - np.asarray(t.tp, dtype=float)
-        with np.errstate(invalid="ignore"):
-            fpr = np.where(fp < t.n, betaincinv(fp + 1, np.maximum(t.n - fp, 1e-9), 1 - a), 1.0)
-            fnr = np.where(fn < t.p, betaincinv(fn + 1, np.maximum(t.p - fn, 1e-9), 1 - a), 1.0)
-        return fpr, fnr
-
-    def model_free(t: Table) -> Array:
-        fpr, fnr = limits(t)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            first, second = np.log(np.maximum(1 - fnr - delta, 0.0) / fpr), np.log(np.maximum(1 - fpr - delta, 0.0) / fnr)
-        return np.maximum(first, second)
-
-    def gaussian(t: Table) -> Array:
-        fpr, fnr = limits(t)
-        return np.asarray(-ndtri(fpr) - ndtri(fnr))
-
-    def precise(t: Table) -> Array:
-        r = t.tp + t.fp
-        with np.errstate(invalid="ignore"):
-            return np.where(t.tp > 0, betaincinv(np.maximum(t.tp, 1e-9), r - t.tp + 1.0, alpha / t.rules), 0.0)
-
-    def gap(t: Table) -> Array:
-        return np.asarray(t.tp / t.p - math.exp(min(epsilon, 700.0)) * t.fp / t.n)
-
-    if method in ("cp", "bayes"):
-        return model_free
-    if method in ONE_RUN:
-        return precise
-    return gap if method in ("hockey-stick", "total-variation") else gaussian
-
-
 def _from_table(
     table: Table, target: Stated, alpha: float, method: str, notes: tuple[str, ...], criterion: Criterion, family: Any,
     relation: Adjacency, order: float | None,
@@ -250,7 +211,7 @@ def _one_run(table: Table, target: Stated, alpha: float, method: str, notes: tup
     """The best row; the bound at delta = 0 says which rows can still beat the best so far."""
     assert target.delta is not None
     m, share = table.p + table.n, alpha / table.rules
-    promise = _criterion(method, alpha, 0.0, 0.0)(table)
+    promise = criterion_of(method, alpha, 0.0, 0.0)(table)
     best: AuditResult | None = None
     for i in np.argsort(-promise, kind="stable"):
         v, r = int(table.tp[i]), int(table.tp[i] + table.fp[i])

@@ -39,7 +39,7 @@ class Table(NamedTuple):
     fp: Counts
     p: int
     n: int
-    rules: int
+    rules: float
     text: str
     single: bool  # whether counts are plain ones of one rule, so that the other end is meaningful too
 

@@ -17,6 +17,8 @@ WORKS: dict[str, Works] = {
     "hockey-stick": (_LIMITS, ("kong2024dp", "the hockey-stick divergence from a classifier's accuracy")),
     "total-variation": (_LIMITS,),
     "renyi": (_LIMITS, ("mironov2017renyi", "the Renyi divergence of an event, by data processing")),
+    "game": (("nasr2021adversary", "the game of telling two data sets apart"),),
+    "looks": (("lan1983discrete", "alpha spent over several looks"),),
     "classifier": (("bichsel2021dp", "the search for an event by a classifier"),),
     "shuffled": (
         ("chua2024private", "the lower bound for shuffled batches"),
