@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from benchmarks import coverage
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, citations
@@ -15,6 +16,7 @@ from dpaccount.auditing import audit_counts, audit_one_run, audit_samples, shuff
 from dpaccount.auditing.divergences import hockey_stick_at_least, labelled
 from dpaccount.auditing.events import logistic
 from dpaccount.auditing.intervals import rate_upper
+from dpaccount.auditing.one_run import tail_excess
 from dpaccount.auditing.selection import ranked_outside, ranks
 from dpaccount.auditing.thinning import thinned_p_value
 
@@ -27,7 +29,7 @@ RUNS = 200
 
 def is_simulated(method, rule, name):
     """Every statistic and rule without a leak; the rest where it is quick. The benchmark has all of them, 2000 times."""
-    if method in ("bayes", "curve") or rule == "uncorrected":
+    if method in coverage.REJECTION or rule.startswith("uncorrected"):
         return False
     if name in ("gaussian", "no leak"):
         return name == "no leak" or method not in ("gdp", "fdp") or rule in ("fixed", "bonferroni")
@@ -46,7 +48,7 @@ def test_the_lower_bound_seldom_exceeds_the_truth(method, rule, name):
 
 
 def test_every_statistic_and_rule_is_simulated():
-    every = {(m, r) for m, r, _ in coverage.settings() if m not in ("bayes", "curve") and r != "uncorrected"}
+    every = {(m, r) for m, r, _ in coverage.settings() if m not in coverage.REJECTION and not r.startswith("uncorrected")}
     assert {(m, r) for m, r, _ in SIMULATED} == every
 
 
@@ -92,8 +94,69 @@ def test_a_family_that_no_member_of_fits_gives_the_model_free_bound_and_says_so(
     assert "no member" in found.details["family"]
 
 
+def laplace_trade_off(epsilon):
+    """Closed form (Dong, Roth, Su 2019, Lemma A.6)."""
+    def f(x):
+        if x < math.exp(-epsilon) / 2:
+            return 1.0 - math.exp(epsilon) * x
+        return math.exp(-epsilon) / (4.0 * x) if x <= 0.5 else math.exp(-epsilon) * (1.0 - x)
+
+    return f
+
+
+def response_trade_off(epsilon):
+    return lambda x: max(1.0 - math.exp(epsilon) * x, math.exp(-epsilon) * (1.0 - x))
+
+
+@pytest.mark.parametrize("guesses", [(1000, 100, 90), (100, 100, 70)])
+@pytest.mark.parametrize(
+    ("family", "adjacency", "closed"),
+    [(lambda s: Laplace(1.0 / s), "add-or-remove", laplace_trade_off), (RandomizedResponse, "replace-one", response_trade_off)],
+)
+def test_one_run_inside_a_family_is_the_recursion_on_its_closed_trade_off_function(guesses, family, adjacency, closed):
+    """The bound may only be lower, by the tangents' 1e-3 at most."""
+    def excess(epsilon):
+        f = closed(epsilon)
+        return tail_excess(*guesses, 0.05, lambda x: max(f(1.0 - x), 0.0))
+
+    edge = brentq(excess, 1e-3, 20.0, xtol=1e-12)
+    found = audit_one_run(*guesses, 0.0, method="fdp", family=family, adjacency=adjacency)
+    assert 0.999 * edge <= found.lower <= edge * (1 + 1e-6)
+    assert found.kind == "model-based"
+    assert found.details["parameter"] == pytest.approx(found.lower, rel=1e-4)
+
+
+@pytest.mark.parametrize("guesses", [(1000, 100, 90), (100, 100, 70)])
+def test_one_run_inside_the_family_of_gaussians_is_gaussian(guesses):
+    for method, close in (("fdp", 1e-3), ("order", 1e-6)):
+        family, plain = (audit_one_run(*guesses, 1e-5, method=method, family=f) for f in (Gaussian, None))
+        assert (1 - close) * plain.lower <= family.lower <= plain.lower * (1 + 1e-9)
+
+
+def test_one_run_order_statistics_of_a_coin_are_a_binomial_limit():
+    """All canaries of randomised response tell as much, so that ranking them is drawing r of them."""
+    found = audit_one_run(1000, 100, 90, 0.0, method="order", family=RandomizedResponse, adjacency="replace-one")
+    assert found.lower == pytest.approx(audit_one_run(1000, 100, 90, 0.0).lower, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["laplace", "randomised response", "one sampled step"])
+@pytest.mark.parametrize("method", coverage.FAMILY)
+def test_one_run_seldom_rejects_the_true_member_of_a_family(method, name):
+    row = coverage.simulate(method, "fixed", name, RUNS)
+    assert row["rate"] <= row["limit"]
+    assert row["rate"] > 0.0 or method == "fdp, family"  # order statistics are exact, and so are wrong as often as they may
+
+
+def test_a_family_that_no_guesses_fit_gives_the_model_free_bound_of_one_run():
+    """Half of all canaries are never sampled: nine in ten right cannot be."""
+    found = audit_one_run(1000, 1000, 900, 1e-5, method="order", family=lambda s: PoissonSampled(Gaussian(s), 0.5))
+    assert (found.lower, found.kind) == (audit_one_run(1000, 1000, 900, 1e-5).lower, "confidence")
+    assert "no member" in found.details["family"]
+
+
 def test_peers_default_is_a_false_alarm_in_four_of_ten():
     rows = json.loads((Path(coverage.__file__).parent / "coverage.json").read_text(encoding="utf-8"))["rows"]
+    assert next(row for row in rows if row["selection"] == "uncorrected looks")["rate"] > 0.0
     peer = next(row for row in rows if row["selection"] == "uncorrected")
     assert 0.35 <= peer["rate"] <= 0.45
     assert not peer["promised"]
@@ -382,6 +445,11 @@ BAD = [
     (lambda: audit_one_run(10, 11, 3, 1e-5), ("r = 11", "m = 10")),
     (lambda: audit_one_run(10, 5, 6, 1e-5), ("v = 6", "r = 5")),
     (lambda: audit_one_run(10, 5, -1, 1e-5), ("v", ">= 0", "-1")),
+    (lambda: audit_one_run(10, 5, 4, 1e-5, family=Laplace), ("method", "'fdp' or 'order'")),
+    (lambda: audit_one_run(10, 5, 4, 1e-5, method="fdp", family=3), ("family", "callable")),
+    (lambda: audit_one_run(10, 5, 4, 1e-5, method="order", family=lambda s: 2 * Gaussian(s)), ("family", "single steps")),
+    (lambda: audit_one_run(10, 5, 4, 1e-5, method="fdp", family=Gaussian, adjacency="as-written"), ("adjacency", "both directions")),
+    (lambda: audit_one_run(10, 5, 4, 1e-5, method="fdp", family=lambda s: Gaussian(1.0)), ("family", "differs")),
     (lambda: audit_samples([0.0], [1.0], delta=1e-5), ("selection", "threshold", "40 %")),
     (lambda: audit_samples([0.0], [1.0], delta=1e-5, selection="best"), ("selection", "'split'", "best")),
     (lambda: audit_samples([0.0], [1.0], delta=1e-5, selection="fixed"), ("threshold", "fixed")),

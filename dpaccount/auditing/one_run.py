@@ -10,8 +10,10 @@ from scipy.optimize import brentq
 from scipy.special import betainc, betaincc, betaln, log_expit, logit, ndtr, ndtri
 
 from dpaccount import _check
-from dpaccount.auditing.family import gdp_at_least
+from dpaccount.adjacency import Adjacency, parse
+from dpaccount.auditing.family import Family, family_of, gdp_at_least
 from dpaccount.auditing.intervals import rate_lower
+from dpaccount.auditing.members import Excess, ranked_excess, rejected_epsilon, tangents
 from dpaccount.auditing.outcome import AuditResult, Kind, level, small_delta
 from dpaccount.auditing.ranked import ranked_mu
 from dpaccount.auditing.works import WORKS
@@ -23,7 +25,10 @@ COINS = "each canary was put in or left out by its own fair coin, and guesses us
 STATED = "r was stated beforehand: delta's term of the theorem is for a stated number of guesses"
 
 
-def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, method: str = "steinke", *, rules: int = 1) -> AuditResult:
+def audit_one_run(
+    m: int, r: int, v: int, delta: float, alpha: float = 0.05, method: str = "steinke", *, rules: int = 1,
+    family: Callable[[Any], Any] | None = None, adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
+) -> AuditResult:
     """A lower bound on epsilon from one run with `m` canaries and `r` guesses, `v` of them right.
 
     Parameters
@@ -37,12 +42,14 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     method : {"steinke", "fdp", "order"}
         ``steinke``, for any (eps, delta) algorithm: the largest eps at which
         ``P[Bin(r, q) >= v] + 2 m delta max_{1<=i<=v} P[v - i <= Bin(r, q) < v]/i < alpha``, q = e^eps/(1 + e^eps).
-        ``fdp``, for an algorithm whose trade-off function is that of a Gaussian (the theorem takes any f): the largest mu that
-        the recursion of MMC24 rejects.
-        ``order``, for m independent copies of a Gaussian channel, of which the r most telling were guessed:
-        the largest mu at which ``E BinCDF(r - v; r, g(W))``, W ~ Beta(m - r, r + 1), is below alpha.
+        ``fdp``, for an algorithm whose trade-off function is that of a Gaussian, or of a member of `family`: the largest mu, or
+        the member that leaks most, that the recursion of MMC24 rejects.
+        ``order``, for m independent copies of a Gaussian channel, or of one step of `family`, of which the r most telling were
+        guessed: the largest mu at which ``E BinCDF(r - v; r, g(W))``, W ~ Beta(m - r, r + 1), is below alpha.
     rules : int
         How many ways of guessing were looked at, this one included; alpha is divided by it.
+    family, adjacency : optional, for ``fdp`` and ``order``
+        One number, such as a noise multiplier, to a guarantee, as in `audit_counts`; single steps for ``order``.
 
     Guarantee
     ---------
@@ -62,6 +69,9 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     steinke 1.626143 confidence
     fdp 2.456405 model-based
     order 3.164458 model-based
+    >>> from dpaccount import Laplace
+    >>> round(audit_one_run(1000, 100, 90, delta=1e-5, method="fdp", family=Laplace).lower, 3)
+    1.615
     """
     m = _check.count(OWNER, "m", m)
     r = _check.count(OWNER, "r", r, minimum=0)
@@ -75,6 +85,9 @@ def audit_one_run(m: int, r: int, v: int, delta: float, alpha: float = 0.05, met
     number = _check.count(OWNER, "rules", rules, hint="Count every way of guessing that was looked at, this one included.")
     chosen = "fixed: one rule, stated beforehand" if number == 1 else f"Bonferroni: the best of {number} rules, each at alpha/{number}"
     notes = (COINS, STATED) if method == "steinke" and delta > 0.0 else (COINS,)
+    if family is not None:
+        members = _members(method, family, adjacency)
+        return _inside(members, m, r, v, delta, alpha, method, chosen, number, notes)
     return from_guesses(m, r, v, delta, alpha, method, chosen, number, notes)
 
 
@@ -89,6 +102,40 @@ def from_guesses(
     return AuditResult(
         f"epsilon at delta = {delta:g}", low, None, alpha, kind, selection, (*assumptions, *model), name, details | extra,
         works=WORKS[method],
+    )
+
+
+def _members(method: str, family: Any, adjacency: Any) -> Family:
+    if method == "steinke":
+        _check.refuse(OWNER, "method", "'fdp' or 'order' where a family is given", method, "Only those statistics read it.")
+    relation = parse(OWNER, adjacency)
+    if relation is Adjacency.AS_WRITTEN:
+        _check.refuse(OWNER, "adjacency", "a relation between data sets", str(relation), "Canaries are in or out: both directions count.")
+    return family_of(OWNER, family, relation)
+
+
+def _inside(
+    members: Family, m: int, r: int, v: int, delta: float, alpha: float, method: str, selection: str, rules: int,
+    assumptions: tuple[str, ...],
+) -> AuditResult:
+    """The bound of a family's members."""
+    share, relation = alpha / rules, f"of the given family under {members.adjacency} adjacency; epsilon is extrapolated along it"
+    if method == "fdp":
+        excess = _fdp_of(members, m, r, v, share)
+        model = f"the algorithm's trade-off function, for all canaries at once, is that of a member {relation}"
+        name = "one run, any f-DP algorithm, with f of a family (Mahloujifar, Melis, Chaudhuri 2024)"
+    else:
+        excess = ranked_excess(OWNER, members, m, r, r - v, share)
+        model = f"the canaries are independent copies of one step, a member {relation}; the r most telling ones were guessed"
+        name = "one run, order statistics of a family's channel (Xiang et al. 2025)"
+    low, parameter = (0.0, None) if v == 0 else rejected_epsilon(OWNER, members, excess, delta)
+    if math.isinf(low):  # every member is rejected
+        kept = (*assumptions, STATED) if delta > 0.0 else assumptions
+        note = "no member of the family fits the guesses, so the family says nothing and this bound is model-free"
+        return from_guesses(m, r, v, delta, alpha, "steinke", selection, rules, kept, family=note)
+    return AuditResult(
+        f"epsilon at delta = {delta:g}", low, None, alpha, "model-based", selection, (*assumptions, model), name,
+        {"parameter": parameter}, works=WORKS[method],
     )
 
 
@@ -162,19 +209,33 @@ def _steinke(m: int, r: int, v: int, delta: float, alpha: float) -> tuple[float,
     return float(brentq(lambda e: one_run_p_value(m, r, v, e, delta) - alpha, 0.0, high * (1 + 1e-12), xtol=1e-13)), None
 
 
-# any f-DP algorithm, f that of a Gaussian
+# any f-DP algorithm
 
 
 def fdp_excess(m: int, r: int, v: int, mu: float, alpha: float) -> float:
-    """Positive where mu-GDP is rejected: the tail masses of right and wrong guesses outgrow r/m."""
+    """Positive where mu-GDP is rejected."""
+    return tail_excess(m, r, v, alpha, lambda x: float(ndtr(ndtri(x) - mu)))
+
+
+def tail_excess(m: int, r: int, v: int, alpha: float, inverse: Callable[[float], float]) -> float:
+    """Positive where f is rejected: the tail masses of right and wrong guesses outgrow r/m; `inverse` is that of 1 - f."""
     right, wrong = alpha * v / m, alpha * (r - v) / m
     for i in range(v - 1, -1, -1):
-        needed = max(wrong, float(ndtr(ndtri(right) - mu)))
+        needed = max(wrong, inverse(right))
         if needed == wrong:
             break
         right = min(right + i / (r - i) * (needed - wrong), 1.0)
         wrong = needed
     return right + wrong - r / m
+
+
+def _fdp_of(members: Family, m: int, r: int, v: int, alpha: float) -> Excess:
+    """Positive where a member of a family is rejected."""
+
+    def excess(value: float) -> float:
+        return tail_excess(m, r, v, alpha, tangents(members.profile(value)).inverse_of_rest)
+
+    return excess
 
 
 def _fdp(m: int, r: int, v: int, delta: float, alpha: float) -> tuple[float, float]:

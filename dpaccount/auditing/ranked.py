@@ -1,4 +1,4 @@
-"""Order statistics of a Gaussian channel: the r most telling of m canaries (Xiang et al. 2025).
+"""Order statistics of a channel: the r most telling of m canaries (Xiang et al. 2025), with the formulas of a Gaussian one.
 
 A canary's score is N(0, 1) when out and N(mu, 1) when in, and |x - mu/2| ranks it. Given the (r + 1)-th largest rank s the r
 released guesses are independent, each wrong with probability
@@ -9,6 +9,7 @@ released guesses are independent, each wrong with probability
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -35,20 +36,28 @@ def cut(share: Array, mu: float) -> Array:
     return (low + high) / 2
 
 
-def ranked_p_value(m: int, r: int, errors: int, mu: float) -> float:
-    """P[at most so many errors among the r most telling of m canaries] at mu."""
+def released_p_value(m: int, r: int, errors: int, right: Callable[[Array], Array]) -> float:
+    """P[at most so many errors among the r most telling of m canaries], if a share of them is right with probability ``right``."""
     if errors >= r:
         return 1.0
     if r == m:
-        return float(betainc(r - errors, errors + 1, ndtr(mu / 2)))
+        return float(betainc(r - errors, errors + 1, right(np.ones(1))[0]))
     kept = Posterior(r + 1.0, float(m - r))  # 1 - W, the released share
     cuts = np.unique(kept.angles())
     half, middle = np.diff(cuts)[:, None] / 2, (cuts[1:] + cuts[:-1])[:, None] / 2
     theta = (middle + half * NODES).ravel()
     weight = (half * WEIGHTS).ravel() * np.exp(kept.log_density(theta))
-    s = cut(np.sin(theta) ** 2, mu)
-    right = 1.0 / (1.0 + np.exp(log_ndtr(-s - mu / 2) - log_ndtr(mu / 2 - s)))
-    return float(weight @ betainc(r - errors, errors + 1, right) / weight.sum())
+    return float(weight @ betainc(r - errors, errors + 1, right(np.sin(theta) ** 2)) / weight.sum())
+
+
+def ranked_p_value(m: int, r: int, errors: int, mu: float) -> float:
+    """The same of a Gaussian channel at mu."""
+
+    def right(share: Array) -> Array:
+        s = cut(share, mu) if r < m else np.zeros(1)
+        return np.asarray(1.0 / (1.0 + np.exp(log_ndtr(-s - mu / 2) - log_ndtr(mu / 2 - s))))
+
+    return released_p_value(m, r, errors, right)
 
 
 def ranked_mu(m: int, r: int, errors: int, alpha: float) -> float:

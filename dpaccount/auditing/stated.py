@@ -14,6 +14,7 @@ from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.pure import ApproximateDP
 from dpaccount.pair import Guarantee
+from dpaccount.statement import shown_up
 from dpaccount.training import TrainingRun
 
 
@@ -30,10 +31,11 @@ class Stated:
         limit = self._limit(found)
         if limit is None:
             return found
-        above = found.lower > limit or self._curve_refuted(found)
+        by_curve = found.lower <= limit and self._curve_refuted(found)
+        above = found.lower > limit or by_curve
         details = {**found.details, "claimed": limit}
         if above and found.kind == "confidence":
-            return replace(found, verdict=REFUTED, details=details)
+            return replace(found, verdict=REFUTED, details=details, reason=_below(found) if by_curve else "")
         return replace(found, verdict=UNDECIDED, details=details, reason=_OPEN.get(found.kind, "") if above else "")
 
     def _limit(self, found: AuditResult) -> float | None:
@@ -65,6 +67,14 @@ class Stated:
         if isinstance(self.profile.guarantee, Gaussian):
             return bool(gdp_mu(fpr, fnr) > self.profile.guarantee.mu)
         return bool(float(self.profile.trade_off(fpr).lower) > fnr)
+
+
+def _below(found: AuditResult) -> str:
+    fpr, fnr = found.details["fpr_upper"], found.details["fnr_upper"]
+    return (
+        f"the attack's error rates, a false-positive rate of at most {shown_up(fpr, 4)} and a false-negative rate of at most "
+        f"{shown_up(fnr, 4)}, lie below the claimed trade-off function"
+    )
 
 
 _OPEN = {
