@@ -350,7 +350,7 @@ def test_a_killed_game_goes_on_and_ends_as_if_it_had_not_been(tmp_path):
 
     first = subprocess.Popen(command(file, 0.05, 2), env=environment, start_new_session=True)
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while (file.read_bytes().count(b"\n") if file.exists() else 0) < 8 and time.monotonic() < deadline:
             time.sleep(0.02)
     finally:
@@ -362,14 +362,16 @@ def test_a_killed_game_goes_on_and_ends_as_if_it_had_not_been(tmp_path):
         torn.write(b'{"chunk": 49, "without": [0.1, 0.')
 
     def run(store):
-        done = subprocess.run(command(store, 0, 1), env=environment, capture_output=True, text=True, check=True, timeout=60)
+        """The result, by one process."""
+        done = subprocess.run(command(store, 0, 1), env=environment, capture_output=True, text=True, check=True, timeout=300)
         assert done.stderr == ""  # no bar where there is no terminal
         return json.loads(done.stdout)
 
-    assert run(file) == run("")
+    result = run(file)
+    assert result == run("")
+    assert result[3]["runs"] == 5000
     assert file.read_bytes().startswith(known)
     assert file.read_bytes().count(b"\n") == 51
-    assert run(file)[3]["runs"] == 5000
 
 
 @pytest.mark.parametrize(
@@ -547,7 +549,7 @@ def test_the_committed_experiment_reaches_its_goals():
     steep = found["steep start"]
     assert 2.5 <= steep["cp"] < found["truth"]
     assert 4.0 <= steep["gdp"] < found["truth"]
-    assert steep["seconds"] < 120
+    assert steep["processor_seconds"] < 2 * 120  # two processes; the clock on the wall also counts what else the machine did
     verdicts = {name: row["verdict"] for name, row in found["solvers that claim mu = 1"].items()}
     assert verdicts.pop("as claimed") == "undecided"
     assert set(verdicts.values()) == {"refuted"}
