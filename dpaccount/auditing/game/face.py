@@ -21,8 +21,8 @@ def audit_game(
     combine: Callable[..., Any] | None = None, classifier: Any = None, eps: float | None = None, mu: float | None = None,
     claim: Any = None, alpha: float = 0.05, method: str = "cp", family: Callable[[Any], Any] | None = None,
     adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE, selection: str | None = None, threshold: Any = None, pilot: int | None = None,
-    stop: bool = True, seed: int | None = None, chunk: int | None = None, store: Any = None, n_jobs: int | None = None,
-    progress: bool | None = None,
+    stop: bool = True, seed: int | None = None, chunk: int | None = None, store: Any = None, reproducible: bool = True,
+    n_jobs: int | None = None, progress: bool | None = None,
 ) -> AuditResult:
     """Run a mechanism on two data sets again and again, and bound its epsilon by how well the runs can be told apart.
 
@@ -30,7 +30,7 @@ def audit_game(
     ----------
     mechanism : callable
         ``mechanism(data, rng)`` returns what one run releases, or with `step_score` what is seen of its steps, one after the
-        other: a list, an array or a generator. All its randomness must come from `rng`, a numpy Generator.
+        other: a list, an array or a generator. Its randomness comes from `rng`, a numpy Generator, or see `reproducible`.
     pair : two data sets
         Without the record and with it; whatever the mechanism takes. The worst pair finds most; see `gradient_canary`.
     delta : float
@@ -68,6 +68,9 @@ def audit_game(
         Runs of each kind that are computed together: 1000 in batches, 20 else. Part of what the seed stands for.
     store : str or Path, optional
         A file to which finished chunks are appended. The same call with the same file goes on where it ended.
+    reproducible : bool
+        False for a mechanism that draws from elsewhere, such as the operating system's generator, as private code should. The seed
+        then repeats nothing, and a stored game goes on without comparing its first run.
     n_jobs, progress
         As in `sweep`: processes through joblib, or whatever its context says, such as a Dask cluster; a bar on standard error.
 
@@ -102,11 +105,12 @@ def audit_game(
     """
     question = checked(
         mechanism, pair, delta, runs, seconds, batch, score, step_score, combine, classifier, eps, mu, claim, alpha, method, family,
-        adjacency, selection, threshold, pilot, stop, seed, chunk, store,
+        adjacency, selection, threshold, pilot, stop, seed, chunk, store, reproducible,
     )
     hands, plan = jobs(OWNER, n_jobs), question.plan
     with Store(store, question.settings) as kept:
-        same_game(question.opening, kept)
+        if question.judge.reproducible:
+            same_game(question.opening, kept)
         player = Player(plan.size, kept, hands, progress, Clock(plan.seconds), plan.runs)
         with player.bar:
             return played(question, player)

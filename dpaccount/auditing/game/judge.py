@@ -22,10 +22,9 @@ from dpaccount.auditing.stated import Stated
 Array = npt.NDArray[np.float64]
 METHODS = ("cp", "gdp", "curve")
 SELECTIONS = ("fixed", "split", "bonferroni")
-NOTES = (
-    "runs are independent and alike but for the record: the mechanism draws all its randomness from the generator it is given",
-    "when the runs are looked at, once or more often, was stated before the game",
-)
+ALIKE = "runs are independent and alike but for the record: the mechanism draws all its randomness from the generator it is given"
+OWN = "runs are independent and alike but for the record: the mechanism draws its randomness from a source of its own"
+STATED = "when the runs are looked at, once or more often, was stated before the game"
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class Judge:
     threshold: Any
     family: Callable[[Any], Any] | None
     adjacency: Adjacency
+    reproducible: bool = True
 
     @property
     def delta(self) -> float:
@@ -49,6 +49,11 @@ class Judge:
     def can_settle(self) -> bool:
         """Whether a bound can refute what is claimed."""
         return self.method == "cp" and (self.target.epsilon is not None or self.target.profile is not None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is assumed."""
+        return (ALIKE if self.reproducible else OWN), STATED
 
     @property
     def aim(self) -> str:
@@ -82,7 +87,7 @@ class Judge:
         at: dict[str, Any] = details | {"threshold": float(table.threshold[best]), "share": look.share}
         at["counts"] = tuple(int(c) for c in counts)
         found = from_counts(
-            *counts, self.delta, self.alpha, self.method, self.family, self.adjacency, table.text + spending, spent.rules, NOTES,
+            *counts, self.delta, self.alpha, self.method, self.family, self.adjacency, table.text + spending, spent.rules, self.notes,
             table.single, **at,
         )
         return self.target.judged(found)

@@ -47,13 +47,14 @@ class Question:
             **self.game.names, "pair": digest(self.game.pair), "batch": self.game.batch, "seed": self.game.seed, **self.plan.settings,
             "alpha": judge.alpha, "delta": judge.delta, "method": judge.method, "selection": judge.selection, "aim": judge.aim,
             "classifier": self.trainer_name, "threshold": None if threshold is None else np.asarray(threshold, dtype=float).tolist(),
+            "reproducible": judge.reproducible,
         }
 
 
 def checked(
     mechanism: Any, pair: Any, delta: Any, runs: Any, seconds: Any, batch: Any, score: Any, step_score: Any, combine: Any,
     classifier: Any, eps: Any, mu: Any, claim: Any, alpha: Any, method: Any, family: Any, adjacency: Any, selection: Any,
-    threshold: Any, pilot: Any, stop: Any, seed: Any, chunk: Any, store: Any,
+    threshold: Any, pilot: Any, stop: Any, seed: Any, chunk: Any, store: Any, reproducible: Any,
 ) -> Question:
     """The question, or its refusal."""
     relation = parse(OWNER, adjacency)
@@ -65,7 +66,7 @@ def checked(
     if target.delta is None:
         _check.refuse(OWNER, "delta", "given, since an epsilon is asked for", None, "It is never guessed.", TypeError)
     rule = _rule(selection, threshold, classifier is not None)
-    judge = Judge(target, level(OWNER, alpha), method, rule, threshold, family, relation)
+    judge = Judge(target, level(OWNER, alpha), method, rule, threshold, family, relation, _check.flag(OWNER, "reproducible", reproducible))
     batch, stop = _check.flag(OWNER, "batch", batch), _check.flag(OWNER, "stop", stop)
     game = Game(mechanism, _pair(pair), _seed(seed, store), batch, *_scorers(mechanism, score, step_score, combine, classifier))
     trainer = None if classifier is None else classifier_of(OWNER, classifier)

@@ -165,7 +165,7 @@ def same_game(game: Game, store: Store) -> None:
             _check.refuse(
                 OWNER, "store", "a file of this game", str(store.path),
                 "The first run came out otherwise: the mechanism, the score or the data have changed, or not all randomness is drawn "
-                "from the generator that the mechanism is given.",
+                "from the generator that the mechanism is given (then say reproducible=False).",
             )
 
 
