@@ -80,7 +80,10 @@ def _rule(selection: Any, threshold: Any, trained: bool) -> str:
         return "split"
     if selection is not None:
         _check.choice(OWNER, "selection", selection, SELECTIONS)
-    return rules.stated(OWNER, selection, threshold, scores=not trained)
+    name = rules.stated(OWNER, selection, threshold, scores=not trained)
+    if threshold is not None and not _check.reals(OWNER, "threshold", threshold, infinite=True).size:
+        _check.refuse(OWNER, "threshold", "at least one number", threshold)
+    return name
 
 
 def _pair(pair: Any) -> tuple[Any, Any]:
