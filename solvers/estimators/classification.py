@@ -21,7 +21,7 @@ from solvers.release import Release
 
 OWNER = "PrivateLogisticRegression"
 ALGORITHMS = ("auto", "gradient_descent")
-STEPS, CLIP, REACH = 100, 0.5, 10.0
+CLIP, REACH = 0.5, 10.0
 
 
 class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -34,6 +34,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     algorithm : {"auto", "gradient_descent"}
         ``auto`` is ``gradient_descent``: full-batch noisy gradient descent with its documented defaults, below.
+    steps : int
+        Steps of gradient descent. Accuracy hardly depends on it, as more steps get more noise each; time does.
     row_norm_bound : float
         Public. Rows are brought to this norm, in `fit` and in predictions.
     row_treatment : {"normalise", "clip"}
@@ -78,6 +80,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
         *,
         adjacency: str = "add-or-remove",
         algorithm: str = "auto",
+        steps: int = 100,
         row_norm_bound: float = 1.0,
         row_treatment: str = "normalise",
         fit_intercept: bool = True,
@@ -88,6 +91,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
         self.delta = delta
         self.adjacency = adjacency
         self.algorithm = algorithm
+        self.steps = steps
         self.row_norm_bound = row_norm_bound
         self.row_treatment = row_treatment
         self.fit_intercept = fit_intercept
@@ -132,7 +136,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
     def _solved(self, problem: Problem, gate: Gate) -> Release:
         outputs = problem.dimension // problem.columns
         return gradient_descent(
-            problem, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, random=gate, steps=STEPS, output="tail",
+            problem, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency, random=gate, steps=self.steps, output="tail",
             clipping_norm=CLIP * problem.row_bound, reach=REACH * math.sqrt(outputs) / problem.row_bound,
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ from solvers.release import Release
 
 OWNER = "PrivateLinearRegression"
 ALGORITHMS = ("auto", "gradient_descent")
-STEPS, RESIDUAL, REACH = 100, 0.25, 1.0
+RESIDUAL, REACH = 0.25, 1.0
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -35,6 +35,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     algorithm : {"auto", "gradient_descent"}
         ``auto`` is ``gradient_descent``: full-batch noisy gradient descent with its documented defaults, below.
+    steps : int
+        Steps of gradient descent. Accuracy hardly depends on it, as more steps get more noise each; time does.
     label_range : (float, float), optional
         Where labels lie, as public knowledge: the better it is known, the less noise. Labels beyond are clipped to it. Without it
         a noisy histogram over powers of two finds a range, for a tenth of the squared Gaussian-DP parameter.
@@ -74,6 +76,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         *,
         adjacency: str = "add-or-remove",
         algorithm: str = "auto",
+        steps: int = 100,
         label_range: Any = None,
         row_norm_bound: float = 1.0,
         row_treatment: str = "normalise",
@@ -84,6 +87,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         self.delta = delta
         self.adjacency = adjacency
         self.algorithm = algorithm
+        self.steps = steps
         self.label_range = label_range
         self.row_norm_bound = row_norm_bound
         self.row_treatment = row_treatment
@@ -124,7 +128,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
 
     def _solved(self, problem: Problem, gate: Gate, aim: Budget, before: Gaussian | None) -> Release:
         release = gradient_descent(
-            problem, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, random=gate, steps=STEPS, output="tail",
+            problem, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, random=gate, steps=self.steps, output="tail",
             reach=REACH / problem.row_bound, stable=True, before=before,
         )  # fmt: skip
         return replace(release, diagnostics={**release.diagnostics, "label_range": self.label_range_})
