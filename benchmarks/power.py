@@ -67,7 +67,8 @@ def hoeffding(x0: Array, x1: Array, mechanism: Mechanism, rng: np.random.Generat
 
 EPSILON, STICK = "epsilon", "delta"
 CONFIDENCE, MODEL, CREDIBLE, NONE = "confidence", "model-based", "credible", "none"
-ROWS: tuple[tuple[str, str, str, str, Statistic], ...] = (  # whose, statistic, quantity, promise, function
+Row = tuple[str, str, str, str, Statistic]  # whose, statistic, quantity, promise, function
+ROWS: tuple[Row, ...] = (
     ("ours", "cp, fixed threshold", EPSILON, CONFIDENCE, ours("cp", "fixed")),
     ("ours", "cp, looks of a game", EPSILON, CONFIDENCE, looks),
     ("ours", "cp, split", EPSILON, CONFIDENCE, ours("cp", "split")),
@@ -88,22 +89,22 @@ ROWS: tuple[tuple[str, str, str, str, Statistic], ...] = (  # whose, statistic, 
 LEAKS = ("gaussian", "laplace", "no leak")
 
 
-def simulate(runs: int) -> list[dict[str, Any]]:
-    """Every row on the same scores of every mechanism."""
-    found: dict[tuple[int, str], list[float]] = {(i, name): [] for i in range(len(ROWS)) for name in LEAKS}
+def simulate(runs: int, rows: tuple[Row, ...]) -> list[dict[str, Any]]:
+    """The rows on the same scores of every mechanism."""
+    found: dict[tuple[str, str, str], list[float]] = {(*row[:2], name): [] for row in rows for name in LEAKS}
     for name in LEAKS:
         mechanism = MECHANISMS[name]
         for seed in range(runs):
             rng = np.random.default_rng([7, seed])
             inside = int(rng.binomial(SIZE, 0.5))
             x0, x1 = mechanism.draw(rng, SIZE - inside, False), mechanism.draw(rng, inside, True)
-            for i, row in enumerate(ROWS):
-                found[i, name].append(row[4](x0, x1, mechanism, np.random.default_rng([8, seed])))
-    return [_row(i, {name: np.array(found[i, name]) for name in LEAKS}) for i in range(len(ROWS))]
+            for row in rows:
+                found[(*row[:2], name)].append(row[4](x0, x1, mechanism, np.random.default_rng([8, seed])))
+    return [_summary(row, {name: np.array(found[(*row[:2], name)]) for name in LEAKS}) for row in rows]
 
 
-def _row(index: int, bounds: dict[str, Array]) -> dict[str, Any]:
-    whose, statistic, quantity, promise, _ = ROWS[index]
+def _summary(row: Row, bounds: dict[str, Array]) -> dict[str, Any]:
+    whose, statistic, quantity, promise, _ = row
     means = {f"mean, {name}": round(float(bounds[name].mean()), 4) for name in LEAKS[:2]}
     alarms = None if promise == CREDIBLE else round(float((bounds["no leak"] > 0.0).mean()), 4)  # which a credible bound always is
     return {"whose": whose, "statistic": statistic, "quantity": quantity, "promise": promise, **means, "false alarms": alarms}
@@ -112,7 +113,7 @@ def _row(index: int, bounds: dict[str, Array]) -> dict[str, Any]:
 def main() -> None:
     """Simulate, print and write."""
     runs = first_number(400)
-    rows = simulate(runs)
+    rows = simulate(runs, ROWS)
     for row in rows:
         print("  ".join(str(value) for value in row.values()), flush=True)
     truth = {name: {q: MECHANISMS[name].truth(q) for q in (EPSILON, STICK)} for name in LEAKS[:2]}
