@@ -179,7 +179,7 @@ def _accountant(sheet: Sheet) -> Outcome:
 def _figures(sheet: Sheet) -> str:
     claim, run = sheet.claim, sheet.run
     tight = sheet.under("poisson")
-    if run is None or tight is None or claim.adjacency == "replace-one" or not 0.0 < run.delta < 1.0 or run.sigma < 1e-3:
+    if run is None or tight is None or sheet.hard or claim.adjacency == "replace-one" or not 0.0 < run.delta < 1.0 or run.sigma < 1e-3:
         return ""
     classic, improved = renyi_figures(run, claim.adjacency)
     text = f"; for Poisson batches: tight {shown_up(tight.upper, 8)}, RDP {shown_up(improved, 8)}, classic RDP {shown_up(classic, 8)}"

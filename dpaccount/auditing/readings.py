@@ -11,14 +11,23 @@ from typing import Any
 import numpy as np
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing.shuffled import Largest, many_epochs, one_epoch, rising
+from dpaccount.auditing import rough
+from dpaccount.auditing.shuffled import LONG, Largest, counted, exceeds, many_epochs, one_epoch, rising
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import DominatingPair
+from dpaccount.pair import Composition, DominatingPair
 from dpaccount.results import Bounds, NumericalFailure, Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown_down, shown_up
+
+FAR = 1e-2  # mean shift of the sampled sums, in noises, below which epsilon may well be 0
+HARDLY = 0.1  # noise multipliers below which every engine takes long
+FAINT, DEEP = 0.25, 1e-40  # and below which a rough bracket is all that is given where the contour does not answer
+ROUGH = (
+    "a rough bracket, since the exact figure takes long here: lower end, the largest of all outputs as the event; upper end, "
+    "Renyi bounds converted (Canonne, Kamath, Steinke 2020), or no credit for sampling"
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class Reading:
     """A bracket for epsilon: every analysis must print at least `lower`, and `upper` is proved (inf where nothing is).
 
     `lower` is attained by a data set, or 0 where none is known. `figure` is what an accountant prints, which is
-    neither where no theorem makes it so.
+    neither where no theorem makes it so. A `rough` bracket stands for figures that take long.
     """
 
     name: str
@@ -34,6 +43,7 @@ class Reading:
     upper: float
     theorem: str
     figure: float | None = None
+    rough: bool = False
 
     @property
     def text(self) -> str:
@@ -64,13 +74,18 @@ class Run:
         return (self.steps if steps is None else steps) * (step if q == 1.0 else PoissonSampled(step, q))
 
 
-def reading(run: Run, sampler: str, adjacency: str, proved: bool = True) -> Reading:
-    """The bracket of a run under a sampler and a relation; without `proved`, an upper end that takes long is left out."""
-    return _reading(run, sampler, adjacency, proved or sampler != "poisson" or adjacency != "replace-one")
+def reading(run: Run, sampler: str, adjacency: str, proved: bool = True, haste: str = "") -> Reading:
+    """The bracket of a run under a sampler and a relation; without `proved`, an upper end that takes long is left out.
+
+    `haste` says what Poisson batches get: "" the contour's figure, and a rough bracket where it has none; "none" another engine's
+    then, in seconds; "great" a rough bracket at once.
+    """
+    here = sampler in ("poisson", "fixed-size") and run.steps > 1 and run.rate < 1.0
+    return _reading(run, sampler, adjacency, proved or sampler != "poisson" or adjacency != "replace-one", haste if here else "none")
 
 
 @lru_cache(maxsize=256)
-def _reading(run: Run, sampler: str, adjacency: str, proved: bool) -> Reading:
+def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -> Reading:
     name = f"{sampler}, {adjacency}"
     if run.sigma == 0.0:  # whoever is seen at all is seen with certainty
         seen = -math.expm1(run.steps * math.log1p(-run.rate)) if sampler in ("poisson", "fixed-size") and run.rate < 1.0 else 1.0
@@ -79,14 +94,42 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool) -> Reading:
         return Reading(name, 0.0, 0.0, "no noise is added, and delta is at least the probability of being in any batch", 0.0)
     if run.sigma < 1e-3:
         return Reading(name, 0.0, math.inf, "noise below 0.001 of the clipping norm is not accounted for here")
+    if sampler in ("poisson", "full-batch") and run.steps * run.rate / run.sigma < FAR and _nothing(run, adjacency):
+        return Reading(name, 0.0, 0.0, "even without sampling delta covers all that is seen", 0.0)
+    faint = run.sigma < FAINT or run.delta < DEEP
+    if sampler == "poisson" and (haste == "great" or ((haste != "none" or faint) and slow(run, adjacency))):
+        low, top = rough.bracket(run.pair(), run.sigma, run.rate, run.steps, run.delta, Adjacency(adjacency))
+        return Reading(name, low, top, ROUGH, rough=True)
     if not proved:
         found = epsilon_of(run.pair(), adjacency, run.delta)
         return Reading(name, float(found.lower), math.inf, "records at opposite bounds", float(found.estimate))
+    if sampler == "fixed-size":
+        return _fixed_size(run, Adjacency(adjacency), name, haste)
     return _SAMPLERS[sampler](run, Adjacency(adjacency), name)
+
+
+def _nothing(run: Run, adjacency: str) -> bool:
+    return float(epsilon_of(run.steps * Gaussian(run.sigma), adjacency, run.delta).upper) == 0.0
+
+
+def slow(run: Run, adjacency: str) -> bool:
+    """Whether no contour vouches for epsilon of Poisson-sampled steps, so that other engines would need seconds."""
+    return run.steps > 1 and run.rate < 1.0 and (run.sigma < HARDLY or _contour(run.pair(), adjacency, run.delta) is None)
+
+
+@lru_cache(maxsize=256)
+def _contour(pair: DominatingPair, adjacency: str, delta: float) -> Bounds | None:
+    try:
+        return PrivacyProfile(pair, adjacency, method="line").epsilon(delta=delta)
+    except NumericalFailure:
+        return None
 
 
 def epsilon_of(pair: DominatingPair, adjacency: str | Adjacency, delta: float) -> Bounds:
     """epsilon at delta, both ends valid."""
+    known = _contour(pair, str(adjacency), delta) if isinstance(pair, Composition) else None
+    if known is not None:
+        return known
     try:
         return PrivacyProfile(pair, adjacency).epsilon(delta=delta)
     except NumericalFailure:
@@ -181,7 +224,9 @@ def _shuffled(run: Run, relation: Adjacency, name: str) -> Reading:
     if epochs >= 1:
         low, theorem = shuffled_epoch(run, str(relation)), f"lower end: largest batch sum, {epochs} x {batches} batches (Chua et al. 2024)"
     removed = relation is Adjacency.ADD_OR_REMOVE
-    if epochs > 1 and (not removed or rising(p, q)):
+    if epochs > 1:
+        low = max(low, counted(p, q, epochs, run.delta)[0])
+    if 1 < epochs <= LONG and run.delta > 0.0 and run.sigma >= HARDLY and (not removed or rising(p, q)):
         low = max(low, many_epochs(p, q, epochs, run.delta, low, whole))
     if removed:
         return Reading(name, low, math.inf, theorem + (REMOVED if epochs >= 1 else "") + "; upper end: none is proved")
@@ -194,12 +239,17 @@ REMOVED = (
 )
 
 
-def _fixed_size(run: Run, relation: Adjacency, name: str) -> Reading:
+def _fixed_size(run: Run, relation: Adjacency, name: str, haste: str) -> Reading:
     if relation is not Adjacency.REPLACE_ONE:
         return Reading(name, 0.0, math.inf, "fixed-size batches are accounted for under replace-one only: their number is public")
     if run.dataset_size is None or run.batch is None:
         return Reading(name, 0.0, math.inf, "dataset_size and batch_size are needed")
-    top = epsilon_of(run.steps * FixedSizeSampled(Gaussian(run.sigma), run.batch, run.dataset_size), relation, run.delta)
+    pair = run.steps * FixedSizeSampled(Gaussian(run.sigma), run.batch, run.dataset_size)
+    if haste == "great" or (haste != "none" and run.steps > 1 and (run.sigma < HARDLY or _contour(pair, relation, run.delta) is None)):
+        whole = epsilon_of(run.steps * Gaussian(run.sigma), relation, run.delta)
+        least = rough.largest_output(run.sigma / 2, run.rate, run.steps, run.delta, Adjacency.ADD_OR_REMOVE)
+        return Reading(name, min(least, float(whole.upper)), float(whole.upper), ROUGH, rough=True)
+    top = epsilon_of(pair, relation, run.delta)
     low = epsilon_of(run.pair(sigma=run.sigma / 2), Adjacency.ADD_OR_REMOVE, run.delta)
     theorem = (
         "lower end: all other records at the opposite bound make it a Poisson-sampled Gaussian of shift 2; upper end: sampling "
@@ -209,7 +259,7 @@ def _fixed_size(run: Run, relation: Adjacency, name: str) -> Reading:
 
 
 _SAMPLERS: dict[str, Callable[[Run, Adjacency, str], Reading]] = {
-    "poisson": _poisson, "full-batch": _full, "fixed-order": _fixed_order, "shuffled": _shuffled, "fixed-size": _fixed_size,
+    "poisson": _poisson, "full-batch": _full, "fixed-order": _fixed_order, "shuffled": _shuffled,
 }
 
 
@@ -243,10 +293,17 @@ def renyi_figures(run: Run, adjacency: str) -> tuple[float, float]:
 def least_shuffled_noise(run: Run, adjacency: str, epsilon: float) -> float:
     """A noise multiplier below which shuffling is refuted at epsilon; 1 % wide; 0 if none was found. Not a noise that suffices."""
     relation = Adjacency(adjacency)
+    batches, _ = whole_batches(run)
+    epochs = min(run.steps // batches, run.passes or 0)
 
     def refuted(sigma: float) -> bool:
         other = replace(run, sigma=sigma)
-        return reading(other, "shuffled", str(relation)).lower > epsilon
+        if epochs < 1 or shuffled_epoch(other, adjacency) > epsilon:
+            return epochs >= 1
+        p, q = laws(other, relation)
+        if epochs > LONG or run.delta == 0.0 or (relation is Adjacency.ADD_OR_REMOVE and not rising(p, q)):
+            return counted(p, q, epochs, run.delta)[0] > epsilon
+        return epochs > 1 and exceeds(p, q, epochs, run.delta, epsilon)
 
     low = high = max(run.sigma, 0.05)
     if not refuted(low):

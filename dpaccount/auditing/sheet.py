@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaccount.auditing.claims import Claim
-from dpaccount.auditing.readings import Reading, Run, reading
+from dpaccount.auditing.readings import Reading, Run, reading, slow
 from dpaccount.statement import shown_up
 
 CHECKED, FOUND, NOT_CHECKED = "checked", "found", "not checked"
@@ -35,12 +35,14 @@ class Sheet:
     own: Reading | None
     whole: Run | None = None  # the whole run, where `run` is the step or epoch that the claim is about
 
-    def under(self, sampler: str | None = None, adjacency: str | None = None, proved: bool = True, **changes: Any) -> Reading | None:
+    def under(
+        self, sampler: str | None = None, adjacency: str | None = None, proved: bool = True, haste: str = "", **changes: Any
+    ) -> Reading | None:
         """A reading of the run with changes; None where something is missing."""
         scheme, relation = sampler or self.claim.sampler, adjacency or self.claim.adjacency
         if self.run is None or scheme is None or relation is None:
             return None
-        return self.seen(reading(replace(self.run, **changes), scheme, relation, proved))
+        return self.seen(reading(replace(self.run, **changes), scheme, relation, proved, haste or self.haste))
 
     @property
     def hidden(self) -> bool:
@@ -68,7 +70,18 @@ class Sheet:
         if self.run is None:
             return None
         scheme = "full-batch" if self.claim.sampler == "full-batch" else "poisson"
-        return reading(replace(self.run, **changes), scheme, "add-or-remove")
+        return reading(replace(self.run, **changes), scheme, "add-or-remove", haste=self.haste)
+
+    @property
+    def haste(self) -> str:
+        """Side figures of a run that itself takes long are rough at once."""
+        return "great" if self.hard else ""
+
+    @property
+    def hard(self) -> bool:
+        """Whether no contour answers for the run under Poisson sampling."""
+        relation = self.claim.adjacency or "add-or-remove"
+        return self.run is not None and self.run.sigma > 0.0 and slow(self.run, relation)
 
     @property
     def unproved(self) -> bool:

@@ -10,12 +10,13 @@ privacy loss, never gains), and composed by the lattice rounded down.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.special import betainc, log_ndtr
 
 from dpaccount import _check
 from dpaccount._lattice_curve import Grid
@@ -33,7 +34,10 @@ OWNER = "shuffle_lower_bound"
 BINS = 4000
 WIDTH = 2e-3  # of the loss lattice; what it rounds away is of second order
 ROUNDING = 1e-11  # relative error of the masses of bins, generously
+COUNTING = 1e-6  # relative, of binomial tails of rounded probabilities
+TINY = 1e-290  # tails below it are left out
 SLACK = 1e-8  # relative, of the root
+LONG = 1000  # epochs beyond which only the event of `counted` is looked at, for time
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 LOG_ROOT_2PI = 0.9189385332046727
 METHOD = "largest batch sum of a shuffled epoch (Chua et al. 2024; Annamalai et al. 2024)"
@@ -158,6 +162,35 @@ def one_epoch(p: Largest, q: Largest, delta: float) -> tuple[float, float]:
     return best, at
 
 
+def counted(p: Largest, q: Largest, epochs: int, delta: float) -> tuple[float, float, int]:
+    """(epsilon, C, k): the event that the largest sum exceeds C in at least k of the epochs, whose number is binomial.
+
+    Every (C, k) gives a valid bound, ``ln((P[Bin(E, P(C)) >= k] - delta)/P[Bin(E, Q(C)) >= k])``; under add-or-remove too, since
+    without the record the largest sum is stochastically no larger.
+    """
+    best, low, high = (0.0, math.nan, 1), -6.0 * p.sigma, 2.0 + 12.0 * p.sigma
+    for _ in range(4):
+        for c in np.linspace(low, high, 41):
+            found = _of_count(float(p.log_above(c)), float(q.log_above(c)), epochs, delta)
+            if found[0] > best[0]:
+                best = (found[0], float(c), found[1])
+        if math.isnan(best[1]):
+            break
+        low, high = best[1] - (high - low) / 20, best[1] + (high - low) / 20
+    return max(best[0] - COUNTING * (1.0 + best[0]), 0.0), best[1], best[2]
+
+
+def _of_count(log_p: float, log_q: float, epochs: int, delta: float) -> tuple[float, int]:
+    """The best number of epochs in which the event is seen, and its epsilon."""
+    mean, spread = epochs * math.exp(log_p), math.sqrt(epochs * math.exp(log_p)) + 1.0
+    k = np.unique(np.clip(np.round(np.linspace(mean - 6.0 * spread, mean + 2.0 * spread, 60)), 1, epochs))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        seen, other = (betainc(k, epochs - k + 1.0, math.exp(x)) for x in (log_p, log_q))
+        value = np.where((seen > delta) & (other > TINY), np.log(seen - delta) - np.log(other), -np.inf)
+    i = int(np.argmax(value))
+    return float(value[i]), int(k[i])
+
+
 def rising(p: Largest, q: Largest) -> bool:
     """Whether the likelihood ratio of the maximum rises between the ends of the bins; what lies below, e^-60, `ROUNDING` covers."""
     grid = np.linspace(*_ends(p, q), BINS + 1)
@@ -188,17 +221,7 @@ def _ends(p: Largest, q: Largest) -> tuple[float, float]:
 
 def many_epochs(p: Largest, q: Largest, epochs: int, delta: float, low: float, top: float) -> float:
     """The largest epsilon found at which the composition, rounded down, still exceeds delta."""
-    pair = binned(p, q)
-    loss, _ = pair.atoms()
-    step = max(WIDTH, float(np.ptp(loss)) / 2**17)
-    first = math.floor(float(loss.min()) / step) - 1
-    grid = Grid(0.0, step, first, math.ceil(float(loss.max()) / step) + 2 - first)
-    rounded, _ = discretise(pair, grid, epochs)
-    target = math.log(delta) + 2.0 * ROUNDING * epochs
-
-    def excess(epsilon: float) -> float:
-        return max(_log_delta(rounded, epochs, epsilon) - target, -1e3)
-
+    excess = _excess(p, q, epochs, delta)
     if excess(low) <= 0.0:
         return 0.0
     root = float(brentq(excess, low, top, rtol=SLACK)) if excess(top) < 0.0 else top
@@ -206,6 +229,23 @@ def many_epochs(p: Largest, q: Largest, epochs: int, delta: float, low: float, t
     while root - room > low and excess(root - room) <= 0.0:
         room *= 4.0
     return max(root - room, low) - 2.0 * ROUNDING * epochs
+
+
+def exceeds(p: Largest, q: Largest, epochs: int, delta: float, epsilon: float) -> bool:
+    """Whether the composition, rounded down, has more than delta at epsilon."""
+    return _excess(p, q, epochs, delta)(epsilon + 2.0 * ROUNDING * epochs) > 0.0
+
+
+def _excess(p: Largest, q: Largest, epochs: int, delta: float) -> Callable[[float], float]:
+    """log of delta(epsilon) of the composition, from below, over delta."""
+    pair = binned(p, q)
+    loss, _ = pair.atoms()
+    step = max(WIDTH, float(np.ptp(loss)) / 2**17)
+    first = math.floor(float(loss.min()) / step) - 1
+    grid = Grid(0.0, step, first, math.ceil(float(loss.max()) / step) + 2 - first)
+    rounded, _ = discretise(pair, grid, epochs)
+    target = math.log(delta) + 2.0 * ROUNDING * epochs
+    return lambda epsilon: max(_log_delta(rounded, epochs, epsilon) - target, -1e3)
 
 
 def _log_delta(rounded: PrivacyLossDistribution, epochs: int, epsilon: float) -> float:

@@ -11,11 +11,13 @@ from typing import Any
 from dpaccount.auditing.claims import Claim, read_claims
 from dpaccount.auditing.errors import twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
-from dpaccount.auditing.readings import Reading, Run, epsilon_of, least_shuffled_noise, reading
+from dpaccount.auditing.readings import Reading, Run, least_shuffled_noise, reading
 from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet
 from dpaccount.auditing.works import WORKS
 from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.results import NumericalFailure
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown, shown_down, shown_up
 
@@ -64,7 +66,7 @@ class ClaimVerdict:
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
         """epsilon of the same numbers under each sampler and relation; computed when asked for."""
-        return tuple(_readings(self.sheet.run))
+        return tuple(_readings(self.sheet.run, self.sheet.haste))
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
@@ -167,6 +169,8 @@ def _judged(claim: Claim) -> ClaimVerdict:
     whole = _run(claim)
     sheet = Sheet(claim, None if whole is None else _part(whole, claim.epsilon_of), None, whole)
     own = sheet.under()
+    if own is not None and own.rough and claim.epsilon is not None and own.lower <= claim.epsilon < own.upper:
+        own = sheet.under(haste="none")
     sheet = replace(sheet, own=own)
     findings = twelve(sheet)
     verdict, reason = _decided(claim, own, findings, whole is not None)
@@ -238,7 +242,7 @@ def _named(found: list[Finding]) -> str:
     return f" (error {found[0].number}, {found[0].title})" if found else ""
 
 
-def _readings(run: Run | None) -> Iterator[Reading]:
+def _readings(run: Run | None, haste: str) -> Iterator[Reading]:
     """epsilon under each reading of the same numbers."""
     if run is None:
         return
@@ -247,7 +251,7 @@ def _readings(run: Run | None) -> Iterator[Reading]:
             continue
         if run.rate == 1.0 and sampler != "full-batch":
             continue
-        yield reading(run, sampler, adjacency)
+        yield reading(run, sampler, adjacency, haste=haste)
 
 
 def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
@@ -257,7 +261,8 @@ def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
         return
     own = sheet.own
     assert own is not None
-    enough = _least_noise(run, claim)
+    hard = claim.sampler == "poisson" and sheet.hard  # a search would take minutes
+    enough = None if hard else _least_noise(run, claim)
     if verdict == HOLDS:
         if enough is not None and enough < run.sigma:
             yield f"to spare: a noise multiplier of {shown_up(enough, 6)} would be enough"
@@ -274,7 +279,7 @@ def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
             least = least_shuffled_noise(run, claim.adjacency, claim.epsilon)
             if least > 0.0:
                 yield f"with shuffled batches no noise multiplier below {shown_down(least, 4)} can be enough"
-    elif claim.sampler == "poisson" and own.upper > claim.epsilon:
+    elif claim.sampler == "poisson" and own.upper > claim.epsilon and not hard:
         fewer = _most_steps(run, claim)
         if fewer is not None:
             yield f"stop after {fewer} of {run.steps} steps"
@@ -312,10 +317,11 @@ def _most_steps(run: Run, claim: Claim) -> int | None:
     low, high = 0, run.steps
     while high - low > 1:
         middle = (low + high) // 2
-        if float(epsilon_of(run.pair(steps=middle), claim.adjacency, run.delta).upper) <= claim.epsilon:
-            low = middle
-        else:
-            high = middle
+        profile = PrivacyProfile(run.pair(steps=middle), claim.adjacency, method="line")
+        try:
+            low, high = (middle, high) if float(profile.delta(claim.epsilon).upper) <= run.delta else (low, middle)
+        except NumericalFailure:
+            return None  # few samples take long
     return low or None
 
 
