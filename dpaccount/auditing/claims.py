@@ -39,6 +39,7 @@ ALIASES = {
 }
 COUNTS = ("dataset_size", "training_size", "batch_size", "accumulation", "steps", "records_per_user", "microbatch_size")
 FLAGS = ("convex", "batch_norm", "tuning_charged")
+INSTEAD = ("noise_multiplier", "noise_std", "batch_size", "accumulation", "sampling_probability", "epochs", "steps")  # of phases
 REQUIRED = ("noise_multiplier", "dataset_size", "batch_size", "steps", "sampler", "adjacency", "delta", "epsilon")
 
 
@@ -62,6 +63,7 @@ class Claim:
     accumulation,
     sampling_probability
     epochs, steps       passes over the data; noisy updates
+    phases              instead of noise, sizes and steps, where they changed: [[noise_multiplier, q, steps], ...]
     sampler             "poisson", "shuffled" (anew every epoch), "fixed-order", "fixed-size" (drawn anew every
                         step without replacement), "full-batch"
     adjacency           "add-or-remove", "replace-one", "zero-out"
@@ -97,6 +99,7 @@ class Claim:
     sampling_probability: Any = None
     epochs: Any = None
     steps: Any = None
+    phases: Any = None
     sampler: Any = None
     adjacency: Any = None
     unit: Any = None
@@ -124,6 +127,7 @@ class Claim:
             if getattr(self, name) is not None:
                 _check.flag(OWNER, name, getattr(self, name))
         self._check_numbers()
+        self._check_phases()
         self._check_sizes()
 
     def _check_numbers(self) -> None:
@@ -152,6 +156,26 @@ class Claim:
             object.__setattr__(self, "data_dependent", tuple(listed))
         if self.name is not None:
             _check.instance(OWNER, "name", self.name, str, "text")
+
+    def _check_phases(self) -> None:
+        """Rows of noise multiplier, sampling probability and steps; equal ones are one."""
+        if self.phases is None:
+            return
+        for name in INSTEAD:
+            if getattr(self, name) is not None:
+                self._clash("phases", list(self.phases), name, getattr(self, name), "phases say it for each part of the run")
+        if self.epsilon_of in ("step", "epoch"):
+            self._clash("phases", list(self.phases), "epsilon_of", self.epsilon_of, "with several phases the claim is about the run")
+        counts: dict[tuple[float, float], int] = {}
+        shape = "a list of [noise_multiplier, sampling_probability, steps]"
+        if isinstance(self.phases, str) or not isinstance(self.phases, Sequence) or not self.phases:
+            _check.refuse(OWNER, "phases", shape, self.phases, kind=TypeError)
+        for i, row in enumerate(self.phases):
+            if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 3:
+                _check.refuse(OWNER, f"phases[{i}]", shape[len("a list of "):], row, kind=TypeError)
+            key = noise_multiplier(OWNER, row[0]), _check.real(OWNER, f"phases[{i}]", row[1], low=0.0, high=1.0, open_low=True)
+            counts[key] = counts.get(key, 0) + _check.count(OWNER, f"phases[{i}]", row[2])
+        object.__setattr__(self, "phases", tuple((sigma, q, count) for (sigma, q), count in counts.items()))
 
     def _check_sizes(self) -> None:
         """Fields that contradict each other; every message names both."""
@@ -235,6 +259,8 @@ class Claim:
     @property
     def updates(self) -> int | None:
         """The steps that count: those stated, else those that the epochs make."""
+        if self.phases is not None:
+            return sum(count for *_, count in self.phases)
         return self.expected_steps if self.steps is None else int(self.steps)
 
     @property
@@ -254,8 +280,10 @@ class Claim:
     def missing(self) -> tuple[str, ...]:
         """Fields without which nothing can be decided."""
         asked = (*REQUIRED, "records_per_user") if self.unit == "user" else REQUIRED
-        have = {"steps": self.updates is not None, "batch_size": self.rate is not None,
-                "dataset_size": self.dataset_size is not None or self.rate is not None}
+        told = self.phases is not None
+        have = {"steps": self.updates is not None, "batch_size": told or self.rate is not None,
+                "dataset_size": told or self.dataset_size is not None or self.rate is not None,
+                "noise_multiplier": told or self.noise_multiplier is not None}
         return tuple(
             {"steps": "epochs or steps", "batch_size": "batch_size or sampling_probability"}.get(name, name)
             for name in asked if not have.get(name, getattr(self, name, None) is not None)

@@ -96,10 +96,10 @@ def clipping(sheet: Sheet) -> Outcome:
         return FOUND, text + ("" if half is None else f"; at half the noise multiplier epsilon is {short(half)}"), "voids", ()
     if claim.batch_norm:
         return FOUND, "gradients depend on the rest of the batch (batch norm), so clipping each does not bound one record", "voids", ()
-    if claim.clipping is None or claim.batch_norm is None or scale is None:
+    if claim.clipping is None or claim.batch_norm is None or (scale is None and claim.phases is None):
         names = [name for name in ("clipping", "batch_norm", "clipping_norm", "noise_std") if getattr(claim, name) is None]
         return missing(*names)
-    return checked(f"each example is clipped; {scale[1]}")
+    return checked(f"each example is clipped; {'noise as listed' if scale is None else scale[1]}")
 
 
 def _noise_scale(sheet: Sheet) -> Outcome | None:

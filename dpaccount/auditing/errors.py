@@ -79,6 +79,8 @@ def _adjacency(sheet: Sheet) -> Outcome:
 
 def _steps(sheet: Sheet) -> Outcome:
     claim = sheet.claim
+    if claim.phases is not None:
+        return checked(f"{claim.updates} steps are listed, in {len(claim.phases)} phases")
     if claim.epochs is None or claim.dataset_size is None or claim.logical_batch is None:
         names = ("epochs",) if claim.epochs is None else ("dataset_size", "batch_size")
         return missing(*names, text=f"needs {', '.join(names)}, to recompute the steps")
@@ -133,6 +135,8 @@ def _whole(sheet: Sheet) -> Outcome:
     claim, run = sheet.claim, sheet.whole
     if run is None or claim.epsilon is None:
         return missing(*claim.missing, text="needs the run, to recompute epsilon of a step and of an epoch")
+    if run.phases:
+        return missing(text="not compared where noise or batches change during the run")
     per_epoch = max(math.floor(1.0 / run.rate), 1)
     step, epoch = (sheet.accounted(steps=t) for t in (1, min(per_epoch, run.steps)))
     assert step is not None

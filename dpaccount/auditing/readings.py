@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Run:
-    """The numbers of a DP-SGD run that epsilon depends on."""
+    """The numbers of a DP-SGD run that epsilon depends on; of several `phases` sigma is the least, rate the largest."""
 
     sigma: float
     rate: float
@@ -67,8 +68,17 @@ class Run:
     passes: int | None = None
     dataset_size: int | None = None
     batch: int | None = None
+    phases: tuple[tuple[float, float, int], ...] = ()
+
+    @property
+    def parts(self) -> tuple[tuple[float, float, int], ...]:
+        """(noise multiplier, sampling probability, steps) of each phase."""
+        return self.phases or ((self.sigma, self.rate, self.steps),)
 
     def pair(self, sigma: float | None = None, rate: float | None = None, steps: int | None = None) -> DominatingPair:
+        if self.phases:
+            parts = [Run(s, q if rate is None else rate, n, self.delta).pair() for s, q, n in self.phases]
+            return reduce(add, parts)
         step: Any = Gaussian(self.sigma if sigma is None else sigma)
         q = self.rate if rate is None else rate
         return (self.steps if steps is None else steps) * (step if q == 1.0 else PoissonSampled(step, q))
@@ -87,6 +97,8 @@ def reading(run: Run, sampler: str, adjacency: str, proved: bool = True, haste: 
 @lru_cache(maxsize=256)
 def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -> Reading:
     name = f"{sampler}, {adjacency}"
+    if run.phases and (run.sigma < 1e-3 or sampler not in ("poisson", "full-batch")):
+        return Reading(name, 0.0, math.inf, "several phases are accounted for under Poisson batches with noise only")
     if run.sigma == 0.0:  # whoever is seen at all is seen with certainty
         seen = -math.expm1(run.steps * math.log1p(-run.rate)) if sampler in ("poisson", "fixed-size") and run.rate < 1.0 else 1.0
         if run.delta < seen:
@@ -98,7 +110,7 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -
         return Reading(name, 0.0, 0.0, "even without sampling delta covers all that is seen", 0.0)
     faint = run.sigma < FAINT or run.delta < DEEP
     if sampler == "poisson" and (haste == "great" or ((haste != "none" or faint) and slow(run, adjacency))):
-        low, top = rough.bracket(run.pair(), run.sigma, run.rate, run.steps, run.delta, Adjacency(adjacency))
+        low, top = rough.bracket(run.pair(), run.parts, run.delta, Adjacency(adjacency))
         return Reading(name, low, top, ROUGH, rough=True)
     if not proved:
         found = epsilon_of(run.pair(), adjacency, run.delta)

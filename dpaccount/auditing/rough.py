@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, reduce
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +24,17 @@ ROUNDING = 1e-9  # relative, of a bound made of a dozen rounded terms
 Array = npt.NDArray[np.float64]
 
 
-def bracket(pair: DominatingPair, sigma: float, rate: float, steps: int, delta: float, relation: Adjacency) -> tuple[float, float]:
-    """(lower, upper) for epsilon of ``steps`` Poisson-sampled Gaussians, `pair`, within milliseconds; valid, not tight.
+def bracket(pair: DominatingPair, parts: Sequence[tuple[float, float, int]], delta: float, relation: Adjacency) -> tuple[float, float]:
+    """(lower, upper) for epsilon of a run, `pair`, within milliseconds; valid, not tight.
 
-    The lower end is the event that the largest of all outputs exceeds a threshold; the upper end takes no credit for sampling, or
-    converts Renyi bounds (Canonne, Kamath, Steinke 2020, Proposition 12).
+    `parts` are its phases: (noise multiplier, sampling probability, steps). The lower end is the event that the largest output
+    of a phase exceeds a threshold; the upper end takes no credit for sampling, or converts Renyi bounds (Canonne, Kamath,
+    Steinke 2020, Proposition 12).
     """
-    low = largest_output(sigma, rate, steps, delta, relation)
-    top = float(PrivacyProfile(steps * Gaussian(sigma), relation).epsilon(delta=delta).upper)
-    if delta > 0.0 and sigma >= SEEN and relation is not Adjacency.REPLACE_ONE:
+    low = max(largest_output(sigma, rate, steps, delta, relation) for sigma, rate, steps in parts)
+    whole: DominatingPair = reduce(add, [steps * Gaussian(sigma) for sigma, _, steps in parts])
+    top = float(PrivacyProfile(whole, relation).epsilon(delta=delta).upper)
+    if delta > 0.0 and min(sigma for sigma, _, _ in parts) >= SEEN and relation is not Adjacency.REPLACE_ONE:
         top = min(top, _by_renyi(pair, delta, relation))
     return min(low, top), top
 
@@ -43,7 +47,8 @@ def largest_output(sigma: float, rate: float, steps: int, delta: float, relation
 
     def above(c: Array, shift: float) -> Array:
         """log P[some output > c]: 1 - (1 - p)^steps, p without cancellation."""
-        one = np.logaddexp(math.log1p(-rate) + log_ndtr(-c / sigma), math.log(rate) + log_ndtr((shift - c) / sigma))
+        out = math.log1p(-rate) if rate < 1.0 else -math.inf
+        one = np.logaddexp(out + log_ndtr(-c / sigma), math.log(rate) + log_ndtr((shift - c) / sigma))
         none = steps * np.asarray(log1m_exp(np.minimum(one, -1e-300)))
         return np.where(none > -1e-300, math.log(steps) + one, np.asarray(log1m_exp(np.minimum(none, -1e-300))))
 

@@ -40,7 +40,7 @@ class Sheet:
     ) -> Reading | None:
         """A reading of the run with changes; None where something is missing."""
         scheme, relation = sampler or self.claim.sampler, adjacency or self.claim.adjacency
-        if self.run is None or scheme is None or relation is None:
+        if self.run is None or scheme is None or relation is None or self._fixed(changes):
             return None
         return self.seen(reading(replace(self.run, **changes), scheme, relation, proved, haste or self.haste))
 
@@ -67,10 +67,14 @@ class Sheet:
 
     def accounted(self, **changes: Any) -> Reading | None:
         """The run as accountants usually take it: Poisson batches under add-or-remove, every update seen."""
-        if self.run is None:
+        if self.run is None or self._fixed(changes):
             return None
         scheme = "full-batch" if self.claim.sampler == "full-batch" else "poisson"
         return reading(replace(self.run, **changes), scheme, "add-or-remove", haste=self.haste)
+
+    def _fixed(self, changes: dict[str, Any]) -> bool:
+        """Of several phases neither noise nor steps are changed as if they were one."""
+        return self.run is not None and bool(self.run.phases) and not changes.keys().isdisjoint(("sigma", "rate", "steps"))
 
     @property
     def haste(self) -> str:

@@ -184,6 +184,9 @@ def _judged(claim: Claim) -> ClaimVerdict:
 
 
 def _run(claim: Claim) -> Run | None:
+    if claim.phases is not None and claim.delta is not None:
+        least, largest = min(sigma for sigma, *_ in claim.phases), max(q for _, q, _ in claim.phases)
+        return Run(least, largest, claim.updates or 0, claim.delta, dataset_size=claim.dataset_size, phases=claim.phases)
     if claim.noise_multiplier is None or claim.rate is None or claim.updates is None or claim.delta is None:
         return None
     return Run(
@@ -261,7 +264,7 @@ def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
         return
     own = sheet.own
     assert own is not None
-    hard = claim.sampler == "poisson" and sheet.hard  # a search would take minutes
+    hard = bool(run.phases) or (claim.sampler == "poisson" and sheet.hard)  # a search would take minutes
     enough = None if hard else _least_noise(run, claim)
     if verdict == HOLDS:
         if enough is not None and enough < run.sigma:
