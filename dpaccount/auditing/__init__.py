@@ -1,5 +1,6 @@
 """Audits: does a claimed guarantee hold? From counts, one run, scores, the sampler, or the claim on paper."""
 
+from dpaccount.auditing.certificate import Verification, certificate, verify_certificate
 from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.counts import audit_counts
 from dpaccount.auditing.game.canary import GaussianRatio, gradient_canary
@@ -20,12 +21,15 @@ __all__ = [
     "Finding",
     "GaussianRatio",
     "Reading",
+    "Verification",
     "audit_counts",
     "audit_game",
     "audit_one_run",
     "audit_samples",
+    "certificate",
     "check_claim",
     "game_scores",
     "gradient_canary",
     "shuffle_lower_bound",
+    "verify_certificate",
 ]

@@ -260,7 +260,7 @@ class Claim:
     def updates(self) -> int | None:
         """The steps that count: those stated, else those that the epochs make."""
         if self.phases is not None:
-            return sum(count for *_, count in self.phases)
+            return int(sum(count for *_, count in self.phases))
         return self.expected_steps if self.steps is None else int(self.steps)
 
     @property

@@ -153,14 +153,14 @@ def _poisson(run: Run, relation: Adjacency, name: str) -> Reading:
     if found.status is not Status.UNPROVED:
         theorem = "exact: the dominating pair of Poisson sampling (Zhu, Dong, Wang 2022, Theorem 11), composed"
         return Reading(name, float(found.lower), float(found.upper), theorem, float(found.estimate))
-    upper = _exchange(run)
+    upper = exchanged(run)
     theorem = (
         "lower end: records at opposite bounds attain the pair of mixtures at +1 and -1; upper end: one removal, then one addition"
     )
     return Reading(name, float(found.lower), max(upper, float(found.lower)), theorem, float(found.estimate))
 
 
-def _exchange(run: Run) -> float:
+def exchanged(run: Run) -> float:
     """An exchange is a removal and an addition: (2 eps, (1 + e^eps) delta) from (eps, delta) under add-or-remove."""
     profile, log_delta = PrivacyProfile(run.pair(), Adjacency.ADD_OR_REMOVE), math.log(run.delta) if run.delta > 0.0 else -math.inf
     if log_delta == -math.inf:

@@ -39,10 +39,15 @@ def bracket(pair: DominatingPair, parts: Sequence[tuple[float, float, int]], del
     return min(low, top), top
 
 
-def largest_output(sigma: float, rate: float, steps: int, delta: float, relation: Adjacency) -> float:
-    """max over C of ln((P - delta)/Q): P and Q that one of the outputs exceeds C, with the record and without it (or at -1)."""
+def largest_output(
+    sigma: float, rate: float, steps: int, delta: float, relation: Adjacency, where: bool = False
+) -> float:
+    """max over C of ln((P - delta)/Q): P and Q that one of the outputs exceeds C, with the record and without it (or at -1).
+
+    With `where` the C itself, nan if there is none.
+    """
     if delta >= 1.0:
-        return 0.0
+        return math.nan if where else 0.0
     other = -1.0 if relation is Adjacency.REPLACE_ONE else 0.0
 
     def above(c: Array, shift: float) -> Array:
@@ -53,7 +58,7 @@ def largest_output(sigma: float, rate: float, steps: int, delta: float, relation
         return np.where(none > -1e-300, math.log(steps) + one, np.asarray(log1m_exp(np.minimum(none, -1e-300))))
 
     log_delta = math.log(delta) if delta > 0.0 else -math.inf
-    best, (low, high) = 0.0, (-12.0 * sigma, 1.0 + 38.0 * sigma)
+    best, at, (low, high) = 0.0, math.nan, (-12.0 * sigma, 1.0 + 38.0 * sigma)
     for _ in range(6):
         c = np.linspace(low, high, 401)
         p = above(c, 1.0)
@@ -61,9 +66,10 @@ def largest_output(sigma: float, rate: float, steps: int, delta: float, relation
             left = p + np.asarray(log1m_exp(np.minimum(log_delta - p, -0.0)))
             value = np.where(p > log_delta, left - above(c, other), -np.inf)
         i = int(np.nanargmax(value))
-        best = max(best, float(value[i]))
+        if float(value[i]) > best:
+            best, at = float(value[i]), float(c[i])
         low, high = float(c[max(i - 1, 0)]), float(c[min(i + 1, c.size - 1)])
-    return max(best - ROUNDING * (1.0 + best), 0.0)
+    return at if where else max(best - ROUNDING * (1.0 + best), 0.0)
 
 
 def _by_renyi(pair: DominatingPair, delta: float, relation: Adjacency) -> float:
