@@ -8,7 +8,9 @@ from dpaccount.auditing.game.face import audit_game
 from dpaccount.auditing.game.store import game_scores
 from dpaccount.auditing.one_run import audit_one_run
 from dpaccount.auditing.outcome import AuditResult
+from dpaccount.auditing.readers import read_event, read_opacus, read_text
 from dpaccount.auditing.readings import Reading
+from dpaccount.auditing.report import claim_report
 from dpaccount.auditing.scores import audit_samples
 from dpaccount.auditing.sheet import Finding
 from dpaccount.auditing.shuffled import shuffle_lower_bound
@@ -28,8 +30,12 @@ __all__ = [
     "audit_samples",
     "certificate",
     "check_claim",
+    "claim_report",
     "game_scores",
     "gradient_canary",
+    "read_event",
+    "read_opacus",
+    "read_text",
     "shuffle_lower_bound",
     "verify_certificate",
 ]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import json
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from dpaccount import _check
@@ -310,33 +307,6 @@ def claim_of(table: Any) -> Claim:
             raise ValueError(f"`{OWNER}` was given {name!r} twice, once with a hyphen.")
         known[name] = value
     return Claim(**known)
-
-
-def read_claims(spec: Any) -> tuple[list[Claim], bool]:
-    """The claims of a spec, and whether there may be several of them."""
-    if isinstance(spec, (list, tuple)):
-        return [claim for item in spec for claim in read_claims(item)[0]], True
-    if isinstance(spec, Path):
-        return _of_text(spec.read_text(encoding="utf-8"), str(spec), spec.suffix == ".json")
-    if isinstance(spec, str):
-        if "\n" not in spec and spec.endswith((".toml", ".json")):
-            return read_claims(Path(spec))
-        return _of_text(spec, "the text", spec.lstrip().startswith(("{", "[{")))
-    return [claim_of(spec)], False
-
-
-def _of_text(text: str, where: str, as_json: bool) -> tuple[list[Claim], bool]:
-    try:
-        data = json.loads(text) if as_json else tomllib.loads(text)
-    except ValueError as error:
-        raise ValueError(f"`{OWNER}` could not read {where}: {error}. A claim is TOML, or JSON.") from None
-    if isinstance(data, list):
-        return [claim_of(item) for item in data], True
-    if isinstance(data, dict) and isinstance(data.get("claim"), list):
-        if set(data) != {"claim"}:
-            raise ValueError(f"`{OWNER}` found both [[claim]] tables and fields outside them in {where}: {sorted(set(data) - {'claim'})}.")
-        return [claim_of(item) for item in data["claim"]], True
-    return [claim_of(data)], False
 
 
 TEMPLATE = """\

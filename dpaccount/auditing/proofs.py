@@ -158,7 +158,7 @@ def _decimal(value: Decimal, side: str, digits: int) -> str:
 def sound(theorem: str, event: Any) -> bool:
     """Whether an event has the shape that its theorem needs: cuts that rise, whole scores that never fall."""
     if theorem not in EVENTS:
-        return event == {}
+        return bool(event == {})
     if not isinstance(event, dict):
         return False
     if theorem == "largest-output":

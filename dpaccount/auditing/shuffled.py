@@ -236,6 +236,16 @@ def exceeds(p: Largest, q: Largest, epochs: int, delta: float, epsilon: float) -
     return _excess(p, q, epochs, delta)(epsilon + 2.0 * ROUNDING * epochs) > 0.0
 
 
+def lower_profile(p: Largest, q: Largest, epochs: int, epsilons: Array) -> Array:
+    """log delta at each epsilon >= 0, from below: of one epoch the mass where the ratio exceeds it, of several the lattice rounded down."""
+    pair = binned(p, q)
+    loss, _ = pair.atoms()
+    step = max(4.0 * WIDTH, float(np.ptp(loss)) / 2**14)
+    first = math.floor(float(loss.min()) / step) - 1
+    rounded, _ = discretise(pair, Grid(0.0, step, first, math.ceil(float(loss.max()) / step) + 2 - first), epochs)
+    return np.array([_log_delta(rounded, epochs, float(epsilon)) for epsilon in epsilons])
+
+
 def _excess(p: Largest, q: Largest, epochs: int, delta: float) -> Callable[[float], float]:
     """log of delta(epsilon) of the composition, from below, over delta."""
     pair = binned(p, q)

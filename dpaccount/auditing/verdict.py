@@ -8,17 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from dpaccount.auditing.claims import Claim, read_claims
+from dpaccount.auditing.changes import changes
+from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.errors import twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
-from dpaccount.auditing.readings import Reading, Run, least_shuffled_noise, reading
+from dpaccount.auditing.printed import lines
+from dpaccount.auditing.readers import read_claims
+from dpaccount.auditing.readings import Reading, Run, reading
 from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet
 from dpaccount.auditing.works import WORKS
-from dpaccount.calibration import UnreachableTarget, calibrate
-from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.results import NumericalFailure
-from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown, shown_down, shown_up
 
 STATED = "the run as stated: noise, sizes, sampler and relation are taken from the claim"
@@ -71,7 +69,7 @@ class ClaimVerdict:
     @cached_property
     def changes(self) -> tuple[str, ...]:
         """The smallest changes that would make the claim true, or how much it could spare; computed when asked for."""
-        return tuple(_changes(self.sheet, self.verdict))
+        return tuple(changes(self.sheet, self.verdict))
 
     @property
     def found(self) -> tuple[Finding, ...]:
@@ -255,111 +253,3 @@ def _readings(run: Run | None, haste: str) -> Iterator[Reading]:
         if run.rate == 1.0 and sampler != "full-batch":
             continue
         yield reading(run, sampler, adjacency, haste=haste)
-
-
-def _changes(sheet: Sheet, verdict: str) -> Iterator[str]:
-    """The smallest change that would make the claim true, field by field; for one that holds, what it could spare."""
-    claim, run = sheet.claim, sheet.run
-    if run is None or claim.epsilon is None or claim.epsilon <= 0.0 or claim.sampler is None or claim.adjacency is None:
-        return
-    own = sheet.own
-    assert own is not None
-    hard = bool(run.phases) or (claim.sampler == "poisson" and sheet.hard)  # a search would take minutes
-    enough = None if hard else _least_noise(run, claim)
-    if verdict == HOLDS:
-        if enough is not None and enough < run.sigma:
-            yield f"to spare: a noise multiplier of {shown_up(enough, 6)} would be enough"
-        return
-    if math.isfinite(own.upper) and own.upper > claim.epsilon:
-        yield f"claim epsilon = {shown_up(own.upper, 6)}"
-    if enough is not None and enough > run.sigma:
-        yield f"raise the noise multiplier to {shown_up(enough, 6)}"
-    if claim.sampler == "shuffled":
-        poisson = sheet.under("poisson")
-        if poisson is not None and poisson.upper <= claim.epsilon:
-            yield f"draw batches by Poisson sampling: then epsilon <= {shown_up(poisson.upper, 7)}"
-        if own.lower > claim.epsilon:
-            least = least_shuffled_noise(run, claim.adjacency, claim.epsilon)
-            if least > 0.0:
-                yield f"with shuffled batches no noise multiplier below {shown_down(least, 4)} can be enough"
-    elif claim.sampler == "poisson" and own.upper > claim.epsilon and not hard:
-        fewer = _most_steps(run, claim)
-        if fewer is not None:
-            yield f"stop after {fewer} of {run.steps} steps"
-    if claim.adjacency == "replace-one":
-        other = sheet.under(adjacency="add-or-remove")
-        if other is not None and other.upper <= claim.epsilon:
-            yield f"claim it under add-or-remove: then epsilon <= {shown_up(other.upper, 7)}"
-
-
-def _least_noise(run: Run, claim: Claim) -> float | None:
-    """The least noise multiplier that is proved to be enough for the sampler and relation as stated."""
-    if claim.adjacency == "replace-one" and claim.sampler in ("poisson", "fixed-size"):
-        return None
-    q = {"poisson": run.rate, "full-batch": 1.0}.get(claim.sampler)
-    if q is None and claim.sampler in ("shuffled", "fixed-order") and claim.adjacency != "add-or-remove" and run.passes:
-        count = run.passes
-    elif q is not None:
-        count = run.steps
-    else:
-        return None
-    rate = 1.0 if q is None else q
-    try:
-        found = calibrate(
-            lambda s: count * (Gaussian(s) if rate == 1.0 else PoissonSampled(Gaussian(s), rate)),
-            epsilon=claim.epsilon, delta=claim.delta, adjacency=claim.adjacency,
-        )
-    except (UnreachableTarget, ArithmeticError):
-        return None
-    return float(found) or None
-
-
-def _most_steps(run: Run, claim: Claim) -> int | None:
-    if claim.adjacency == "replace-one":
-        return None
-    low, high = 0, run.steps
-    while high - low > 1:
-        middle = (low + high) // 2
-        profile = PrivacyProfile(run.pair(steps=middle), claim.adjacency, method="line")
-        try:
-            low, high = (middle, high) if float(profile.delta(claim.epsilon).upper) <= run.delta else (low, middle)
-        except NumericalFailure:
-            return None  # few samples take long
-    return low or None
-
-
-def lines(found: ClaimVerdict) -> Iterator[str]:
-    """The verdict as text: what was decided, by which bound, under which assumption; then the table of errors and readings."""
-    claim = found.claim
-    name = f"{claim.name}: " if claim.name else ""
-    said = "no epsilon stated" if claim.epsilon is None else f"epsilon = {shown(claim.epsilon)}"
-    at = "no delta stated" if claim.delta is None else f"delta = {claim.delta:g}"
-    yield f"{found.verdict.upper():<11}{name}({said}, {at})"
-    yield f"{'because':<11}{found.reason}"
-    if found.theorem:
-        yield f"{'bound':<11}{Reading('', found.lower, found.upper, '').text}"
-        yield f"{'theorem':<11}{found.theorem}"
-    for text in found.assumptions:
-        yield f"{'assumes':<11}{text}"
-    for text in found.changes:
-        yield f"{'change' if found.verdict != HOLDS else 'note':<11}{text}"
-    yield ""
-    yield "The twelve usual errors"
-    marks = {"found": "FOUND", "checked": "ok", NOT_CHECKED: "?"}
-    for f in found.findings:
-        effect = f" ({f.effect} the claim)" if f.effect else ""
-        yield f"{f.number:>3} {marks[f.status]:<6}{f.title}{effect}"
-        yield f"          {f.text}"
-    if found.readings:
-        yield ""
-        yield f"epsilon at delta = {claim.delta:g} of the same numbers under each reading (above, within, or open to the claim)"
-        width = max(len(r.name) for r in found.readings) + 2
-        for r in found.readings:
-            mark = " <- as stated" if r.name == f"{claim.sampler}, {claim.adjacency}" else ""
-            yield f"    {r.name:<{width}}{_beside(r, claim.epsilon):<9}{r.text}{mark}"
-
-
-def _beside(found: Reading, claimed: float | None) -> str:
-    if claimed is None:
-        return ""
-    return "above" if found.lower > claimed else "within" if found.upper <= claimed else "open"

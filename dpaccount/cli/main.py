@@ -22,6 +22,7 @@ from dpaccount.cli.noisy_gd import noisy_gd_command
 from dpaccount.cli.pnsgd import pnsgd_command
 from dpaccount.cli.statement import statement_command
 from dpaccount.cli.sweep import sweep_command
+from dpaccount.cli.verify import verify_command
 from dpaccount.results import NumericalFailure
 from dpaccount.statement import version
 
@@ -58,14 +59,14 @@ def cli() -> None:
     or its steps:         --noise-multiplier 1 --sampling-probability 0.01 --steps 1000
     or a file:            --run run.toml
 
-    Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error; of audit
-    and explain --verify also 1 refuted, 2 undecided.
+    Every figure is an upper bound unless it says otherwise. Exit codes: 0 fine, 64 wrong usage, 70 internal error; of audit,
+    verify and explain --verify also 1 refuted, 2 undecided.
     """
 
 
 for _command in (
     epsilon_command, delta_command, calibrate_command, curve_command, convert_command, explain_command, statement_command,
-    sweep_command, audit_command, noisy_gd_command, pnsgd_command,
+    sweep_command, audit_command, verify_command, noisy_gd_command, pnsgd_command,
 ):
     cli.add_command(_command)
 

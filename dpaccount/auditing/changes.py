@@ -1,0 +1,88 @@
+"""The smallest changes that would make a claim true, or what one that holds could spare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpaccount.auditing.claims import Claim
+from dpaccount.auditing.outcome import HOLDS
+from dpaccount.auditing.readings import Run, least_shuffled_noise
+from dpaccount.auditing.sheet import Sheet
+from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.results import NumericalFailure
+from dpaccount.sampling.poisson import PoissonSampled
+from dpaccount.statement import shown_down, shown_up
+
+
+def changes(sheet: Sheet, verdict: str) -> Iterator[str]:
+    """The smallest change that would make the claim true, field by field; for one that holds, what it could spare."""
+    claim, run = sheet.claim, sheet.run
+    if run is None or claim.epsilon is None or claim.epsilon <= 0.0 or claim.sampler is None or claim.adjacency is None:
+        return
+    own = sheet.own
+    assert own is not None
+    hard = bool(run.phases) or (claim.sampler == "poisson" and sheet.hard)  # a search would take minutes
+    enough = None if hard else _least_noise(run, claim)
+    if verdict == HOLDS:
+        if enough is not None and enough < run.sigma:
+            yield f"to spare: a noise multiplier of {shown_up(enough, 6)} would be enough"
+        return
+    if math.isfinite(own.upper) and own.upper > claim.epsilon:
+        yield f"claim epsilon = {shown_up(own.upper, 6)}"
+    if enough is not None and enough > run.sigma:
+        yield f"raise the noise multiplier to {shown_up(enough, 6)}"
+    if claim.sampler == "shuffled":
+        poisson = sheet.under("poisson")
+        if poisson is not None and poisson.upper <= claim.epsilon:
+            yield f"draw batches by Poisson sampling: then epsilon <= {shown_up(poisson.upper, 7)}"
+        if own.lower > claim.epsilon:
+            least = least_shuffled_noise(run, claim.adjacency, claim.epsilon)
+            if least > 0.0:
+                yield f"with shuffled batches no noise multiplier below {shown_down(least, 4)} can be enough"
+    elif claim.sampler == "poisson" and own.upper > claim.epsilon and not hard:
+        fewer = _most_steps(run, claim)
+        if fewer is not None:
+            yield f"stop after {fewer} of {run.steps} steps"
+    if claim.adjacency == "replace-one":
+        other = sheet.under(adjacency="add-or-remove")
+        if other is not None and other.upper <= claim.epsilon:
+            yield f"claim it under add-or-remove: then epsilon <= {shown_up(other.upper, 7)}"
+
+
+def _least_noise(run: Run, claim: Claim) -> float | None:
+    """The least noise multiplier that is proved to be enough for the sampler and relation as stated."""
+    if claim.adjacency == "replace-one" and claim.sampler in ("poisson", "fixed-size"):
+        return None
+    q = {"poisson": run.rate, "full-batch": 1.0}.get(claim.sampler)
+    if q is None and claim.sampler in ("shuffled", "fixed-order") and claim.adjacency != "add-or-remove" and run.passes:
+        count = run.passes
+    elif q is not None:
+        count = run.steps
+    else:
+        return None
+    rate = 1.0 if q is None else q
+    try:
+        found = calibrate(
+            lambda s: count * (Gaussian(s) if rate == 1.0 else PoissonSampled(Gaussian(s), rate)),
+            epsilon=claim.epsilon, delta=claim.delta, adjacency=claim.adjacency,
+        )
+    except (UnreachableTarget, ArithmeticError):
+        return None
+    return float(found) or None
+
+
+def _most_steps(run: Run, claim: Claim) -> int | None:
+    if claim.adjacency == "replace-one":
+        return None
+    low, high = 0, run.steps
+    while high - low > 1:
+        middle = (low + high) // 2
+        profile = PrivacyProfile(run.pair(steps=middle), claim.adjacency, method="line")
+        try:
+            low, high = (middle, high) if float(profile.delta(claim.epsilon).upper) <= run.delta else (low, middle)
+        except NumericalFailure:
+            return None  # few samples take long
+    return low or None
