@@ -103,7 +103,11 @@ def test_shell_lines_run(page, line, words, tmp_path, monkeypatch):
     for written in blocks(page, "toml"):
         for name in ("run.toml", "claim.toml"):
             (tmp_path / name).write_text(written[1], encoding="utf-8")
+    (tmp_path / "history.json").write_text('{"history": [[1.1, 0.004266666666666667, 14062]], "mechanism": "prv"}', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    if words[0] == "verify":
+        full = "noise multiplier 20, n = 500, 100 steps, full-batch, add/remove, (2, 1e-5)-DP"
+        assert CliRunner().invoke(cli, ["audit", "--text", full, "--certificate", words[1]]).exit_code == 0
     answer = CliRunner().invoke(cli, words)
     assert answer.exit_code == 0, f"{name_of(page)}:{line}: {words}\n{answer.output}{answer.exception!r}"
     assert answer.output.strip()

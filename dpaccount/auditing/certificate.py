@@ -288,7 +288,7 @@ def _read(document: Any) -> dict[str, Any]:
         raise ValueError(f"`verify_certificate` reads what `certificate` writes, a JSON object with format = {FORMAT!r}.")
     if type(document.get("version")) is int and document["version"] > VERSION:
         return document
-    for name in {*document, *FIELDS}:
+    for name in dict.fromkeys((*document, *FIELDS)):
         if name not in FIELDS or type(document.get(name)) is not FIELDS[name]:
             state = "missing" if name not in document else "unknown" if name not in FIELDS else f"no {FIELDS[name].__name__}"
             raise ValueError(f"`verify_certificate` found the field {name!r} {state}: a certificate has {', '.join(FIELDS)}.")

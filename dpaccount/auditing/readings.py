@@ -108,7 +108,7 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -
         return Reading(name, 0.0, math.inf, "noise below 0.001 of the clipping norm is not accounted for here")
     if sampler in ("poisson", "full-batch") and run.steps * run.rate / run.sigma < FAR and _nothing(run, adjacency):
         return Reading(name, 0.0, 0.0, "even without sampling delta covers all that is seen", 0.0)
-    faint = run.sigma < FAINT or run.delta < DEEP
+    faint = run.sigma < FAINT or run.delta < DEEP or adjacency == "replace-one"
     if sampler == "poisson" and (haste == "great" or ((haste != "none" or faint) and slow(run, adjacency))):
         low, top = rough.bracket(run.pair(), run.parts, run.delta, Adjacency(adjacency))
         return Reading(name, low, top, ROUGH, rough=True)

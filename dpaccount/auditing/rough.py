@@ -34,8 +34,9 @@ def bracket(pair: DominatingPair, parts: Sequence[tuple[float, float, int]], del
     low = max(largest_output(sigma, rate, steps, delta, relation) for sigma, rate, steps in parts)
     whole: DominatingPair = reduce(add, [steps * Gaussian(sigma) for sigma, _, steps in parts])
     top = float(PrivacyProfile(whole, relation).epsilon(delta=delta).upper)
-    if delta > 0.0 and min(sigma for sigma, _, _ in parts) >= SEEN and relation is not Adjacency.REPLACE_ONE:
-        top = min(top, _by_renyi(pair, delta, relation))
+    if delta > 0.0 and min(sigma for sigma, _, _ in parts) >= SEEN:
+        exchanged = relation is Adjacency.REPLACE_ONE
+        top = min(top, _exchanged(pair, math.log(delta)) if exchanged else _by_renyi(pair, math.log(delta), relation))
     return min(low, top), top
 
 
@@ -72,9 +73,20 @@ def largest_output(
     return at if where else max(best - ROUNDING * (1.0 + best), 0.0)
 
 
-def _by_renyi(pair: DominatingPair, delta: float, relation: Adjacency) -> float:
+def _exchanged(pair: DominatingPair, log_delta: float) -> float:
+    """A removal and an addition: 2 eps where (1 + e^eps) delta(eps) fits into delta."""
+    part = 0.0
+    for _ in range(100):  # rises to the fixed point, and a step beyond
+        new = _by_renyi(pair, log_delta - float(np.logaddexp(0.0, part)), Adjacency.ADD_OR_REMOVE)
+        if new <= part:
+            return 2.0 * part
+        part = new * (1.0 + 1e-6)
+    return math.inf
+
+
+def _by_renyi(pair: DominatingPair, log_delta: float, relation: Adjacency) -> float:
     rdp = _renyi(pair, relation)
-    found = float(np.min(rdp + np.log1p(-1.0 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1.0)))
+    found = float(np.min(rdp + np.log1p(-1.0 / ORDERS) - (log_delta + np.log(ORDERS)) / (ORDERS - 1.0)))
     return max(found * (1.0 + ROUNDING) + ROUNDING, 0.0)
 
 

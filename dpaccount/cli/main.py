@@ -27,6 +27,7 @@ from dpaccount.results import NumericalFailure
 from dpaccount.statement import version
 
 FINE, WRONG_USAGE, INTERNAL = 0, 64, 70
+CLAIMS = ("audit", "verify")  # whose messages are about fields of a claim, not about options
 
 
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -44,7 +45,9 @@ class _Commands(click.Group):
         except (ValueError, TypeError, NumericalFailure, ImportError) as error:
             if not _is_ours(error):
                 raise
-            raise click.ClickException(translated(error, ctx.invoked_subcommand or "")) from error
+            command = ctx.invoked_subcommand or ""
+            text = str(error) if command in CLAIMS else translated(error, command)
+            raise click.ClickException(text) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

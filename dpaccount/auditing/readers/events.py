@@ -134,7 +134,7 @@ def _node(event: Any) -> tuple[str, dict[str, Any]]:
         given = {key: value for key, value in event.items() if key not in ("class_name", "module_name")}
     else:
         given = {field: getattr(event, field) for field in FIELDS[name] if hasattr(event, field)}
-    for key in {*given, *FIELDS[name]}:
+    for key in dict.fromkeys((*given, *FIELDS[name])):
         if key not in FIELDS[name] or key not in given:
             state = "lacks" if key not in given else "does not know"
             raise ValueError(f"`{OWNER}` {state} {key!r} of {name}, whose fields are {', '.join(FIELDS[name]) or 'none'}.")
