@@ -79,13 +79,14 @@ def test_scores_of_several_epochs_by_plain_convolution():
         ({"sampler": "shuffled"}, "refuted", {"largest-sums"}),
         ({"sampler": "fixed-order", "adjacency": "zero-out", "epsilon": 55.0}, "holds", {"passes-seen", "each-pass"}),
         ({"epochs": 0.01, "epsilon": 8.0}, "holds", {"largest-output", "every-record"}),
-        ({"tuning_runs": 10}, "undecided", {"composition"}),
-        ({"noise_seed_bits": 8}, "refuted", {"composition"}),
+        ({**FULL, "tuning_runs": 10}, "undecided", {"composition"}),
+        ({**FULL, "noise_seed_bits": 8}, "refuted", {"composition"}),
         ({"released": "final-model", "epsilon": 1.0}, "undecided", {"composition"}),
     ],
 )
 def test_every_verdict_is_verified(changes, verdict, theorems):
-    document = json.loads(json.dumps(certificate(changed(**changes), digits=12)))
+    claim = changes if changes.get("name") else changed(**changes)
+    document = json.loads(json.dumps(certificate(claim, digits=12)))
     assert document["verdict"] == verdict
     assert {row["theorem"] for row in document["bounds"]} == theorems
     if changes.get("released"):
@@ -96,7 +97,7 @@ def test_every_verdict_is_verified(changes, verdict, theorems):
 
 
 def test_ends_lie_within_those_of_check_claim():
-    for changes in ({"adjacency": "replace-one"}, {"sampler": "shuffled", "adjacency": "replace-one"}):
+    for changes in ({"sampler": "shuffled", "adjacency": "replace-one", "epochs": 4}, {"sampler": "fixed-order", "adjacency": "zero-out"}):
         judged, found = check_claim(changed(**changes)), ends(certificate(changed(**changes), digits=10))
         assert float(found["lower"]["epsilon"]) <= judged.lower + 1e-6
         assert float(found["upper"]["epsilon"]) == pytest.approx(judged.upper, rel=1e-6)
@@ -138,9 +139,8 @@ def outcome(document):
         return "refused"
 
 
-@pytest.mark.parametrize("claim", [FULL, {**SHUFFLED, "epochs": 1}])
-def test_every_field_that_is_changed_is_found(claim):
-    document = json.loads(json.dumps(certificate(claim, digits=8)))
+def test_every_field_that_is_changed_is_found():
+    document = json.loads(json.dumps(certificate(FULL, digits=8)))
     assert outcome(document) == "verified"
     for path, value in leaves(document):
         found = outcome(put(document, path, other(value)))

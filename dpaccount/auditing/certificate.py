@@ -71,7 +71,7 @@ def certificate(claim: Any, *, digits: int = DIGITS) -> dict[str, Any]:
     >>> found = certificate(dict(noise_multiplier=20.0, dataset_size=500, steps=100, epsilon=2.0, delta=1e-5,
     ...                          sampler="full-batch", adjacency="add-or-remove"))
     >>> found["verdict"], [(end["side"], end["epsilon"]) for end in found["bounds"]]
-    ('holds', [('lower', '1.99309140242169'), ('upper', '1.99309140242170')])
+    ('holds', [('lower', '1.99309140441511'), ('upper', '1.99309140441512')])
     >>> verify_certificate(found).verdict
     'verified'
     """

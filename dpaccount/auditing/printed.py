@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dpaccount.auditing.outcome import HOLDS
 from dpaccount.auditing.readings import Reading
 from dpaccount.auditing.sheet import NOT_CHECKED
 from dpaccount.statement import shown
 
-if TYPE_CHECKING:
-    from dpaccount.auditing.verdict import ClaimVerdict
 
-
-def lines(found: ClaimVerdict) -> Iterator[str]:
-    """The verdict as text: what was decided, by which bound, under which assumption; then the table of errors and readings."""
+def lines(found: Any) -> Iterator[str]:
+    """A `ClaimVerdict` as text: what was decided, by which bound, under which assumption; then the table of errors and readings."""
     claim = found.claim
     name = f"{claim.name}: " if claim.name else ""
     said = "no epsilon stated" if claim.epsilon is None else f"epsilon = {shown(claim.epsilon)}"

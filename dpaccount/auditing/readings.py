@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing import rough
+from dpaccount.auditing.rough import bracket, largest_output
 from dpaccount.auditing.shuffled import LONG, Largest, counted, exceeds, many_epochs, one_epoch, rising
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
@@ -110,7 +110,7 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -
         return Reading(name, 0.0, 0.0, "even without sampling delta covers all that is seen", 0.0)
     faint = run.sigma < FAINT or run.delta < DEEP or adjacency == "replace-one"
     if sampler == "poisson" and (haste == "great" or ((haste != "none" or faint) and slow(run, adjacency))):
-        low, top = rough.bracket(run.pair(), run.parts, run.delta, Adjacency(adjacency))
+        low, top = bracket(run.pair(), run.parts, run.delta, Adjacency(adjacency))
         return Reading(name, low, top, ROUGH, rough=True)
     if not proved:
         found = epsilon_of(run.pair(), adjacency, run.delta)
@@ -259,7 +259,7 @@ def _fixed_size(run: Run, relation: Adjacency, name: str, haste: str) -> Reading
     pair = run.steps * FixedSizeSampled(Gaussian(run.sigma), run.batch, run.dataset_size)
     if haste == "great" or (haste != "none" and run.steps > 1 and (run.sigma < HARDLY or _contour(pair, relation, run.delta) is None)):
         whole = epsilon_of(run.steps * Gaussian(run.sigma), relation, run.delta)
-        least = rough.largest_output(run.sigma / 2, run.rate, run.steps, run.delta, Adjacency.ADD_OR_REMOVE)
+        least = largest_output(run.sigma / 2, run.rate, run.steps, run.delta, Adjacency.ADD_OR_REMOVE)
         return Reading(name, min(least, float(whole.upper)), float(whole.upper), ROUGH, rough=True)
     top = epsilon_of(pair, relation, run.delta)
     low = epsilon_of(run.pair(sigma=run.sigma / 2), Adjacency.ADD_OR_REMOVE, run.delta)
