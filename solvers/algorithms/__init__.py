@@ -2,5 +2,6 @@
 
 from solvers.algorithms.frank_wolfe import frank_wolfe
 from solvers.algorithms.gradient_descent import gradient_descent
+from solvers.algorithms.regularized_exponential import regularized_exponential
 
-__all__ = ["frank_wolfe", "gradient_descent"]
+__all__ = ["frank_wolfe", "gradient_descent", "regularized_exponential"]
