@@ -11,7 +11,7 @@ import pytest
 from mpmath import mp, mpf
 
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.engines import auto
+from dpaccount.engines import auto, closed
 from dpaccount.mechanisms.additive import AdditiveStep
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -258,3 +258,36 @@ def test_a_mechanism_of_ones_own_is_told_how_to_be_stored():
     Own.__abstractmethods__ = frozenset()
     with pytest.raises(TypeError, match=r"Own has no kind there: .*storing what it was built from.*\"extending\""):
         to_json(Own())
+
+
+TOPS = [2 * Laplace(1.0), 10 * Laplace(1.0), 5 * PoissonSampled(Laplace(0.7), 0.01), 20 * ExponentialMechanism(1.0) + 2 * Laplace(0.9)]
+
+
+@pytest.mark.parametrize("pair", TOPS, ids=repr)
+def test_a_tiny_delta_lies_next_to_the_largest_loss(pair: DominatingPair) -> None:
+    """At the lower end delta is more, by the engines; above the upper end nothing is left."""
+    ends = closed.near_top(pair, -690.0)
+    assert ends is not None
+    low, high = ends
+    top = pair.loss_range[1]
+    assert low < top < high
+    assert high - low < 3e-8 * top
+    assert auto.log_delta(pair, low - 1e-6 * top).lower > -690.0
+    assert auto.log_delta(pair, high).upper == -np.inf
+    found = PrivacyProfile(pair, "as-written").epsilon(log_delta=-690.0)
+    assert found.certified
+    assert (found.lower, found.upper) == (low, high)
+
+
+def test_next_to_the_largest_loss_is_as_near_as_the_mass_there_allows() -> None:
+    """For two Laplace steps delta(2 - g) is at least (1 - e^{-g})/4, and no more than 1 - e^{-g}."""
+    pair = 2 * Laplace(1.0)
+    for log_delta in (-25.0, -30.0, -50.0):
+        found = closed.near_top(pair, log_delta)
+        if found is None:
+            assert log_delta > -22.0
+            continue
+        assert np.log(-np.expm1(found[0] - 2.0)) >= log_delta
+    assert closed.near_top(pair, -10.0) is None
+    assert closed.near_top(1000 * PoissonSampled(Gaussian(1.0), 0.01), -690.0) is None
+    assert closed.near_top(pair + ApproximateDP(0.1, 1e-3), -690.0) is None

@@ -267,6 +267,25 @@ def test_a_goal_stops_the_refinement():
     assert loose.upper - loose.lower > full.upper - full.lower
 
 
+def test_a_line_answers_again_beside_its_own_epsilon():
+    """At epsilons that its tilt and cut serve, as narrowly as a line of their own; elsewhere, and for other pairs, it does not."""
+    pair, other = 10 * PoissonSampled(Gaussian(1.0), 1e-3), 10 * PoissonSampled(Gaussian(1.0), 2e-3)
+    near = smoothed.Nearby()
+    first = near(pair, 0.19)
+    assert near.serves
+    for shift in (5e-5, -1e-4, 2e-6):
+        epsilon = 0.19 * (1.0 + shift)
+        again, own = near.again(pair, epsilon), smoothed.log_delta(pair, epsilon)
+        assert again is not None
+        assert again.certified
+        assert overlap(again, own)
+        assert again.upper - again.lower < 1.6 * (own.upper - own.lower)
+        assert abs(shift) < 1e-5 or not overlap(again, first)
+    assert near.again(pair, 0.19 * (1.0 + 2 * smoothed.ROOM)) is None
+    assert near.again(pair, 0.17) is None
+    assert near.again(other, 0.19) is None
+
+
 def test_steps_without_a_strip_are_estimated_and_others_mixed_in_are_certified():
     assert not smoothed.log_delta(5 * PoissonSampled(Laplace(0.9), 0.05), 0.2).certified or Laplace(0.9).density().strip is not None
     mixed = smoothed.log_delta(3 * PoissonSampled(Gaussian(1.0), 0.01) + 2 * RandomizedResponse(0.2), 0.3)

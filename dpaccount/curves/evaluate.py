@@ -184,6 +184,10 @@ class PairOption:
             if high == np.inf:
                 return endless, Status.INFINITE_MASS
             return invert.Root(high, high, high, LogDelta(mass, mass, mass, True, "closed")), Status.PERFECT
+        ends = closed.near_top(side, log_delta) if auto.select(side).engine in ("line", "smoothed") else None
+        if ends is not None:
+            answer = LogDelta(log_delta, log_delta, log_delta, True, "closed")
+            return invert.Root(ends[0], side.loss_range[1], ends[1], answer), Status.PERFECT
         return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.OK
 
     def rdp(self, order: Any) -> Any:

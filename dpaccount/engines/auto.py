@@ -86,12 +86,14 @@ Line = Callable[[DominatingPair, float], LogDelta]
 
 
 def log_delta(
-    pair: DominatingPair, epsilon: float, method: str = "auto", goal: float = np.nan, contour: Line = line.log_delta
+    pair: DominatingPair, epsilon: float, method: str = "auto", goal: float = np.nan, contour: Line = line.log_delta,
+    smooth: smoothed.Nearby | None = None,
 ) -> LogDelta:
     """log delta of a directed pair at one real epsilon, by the engine asked for.
 
-    With a `goal` brackets are refined no further than to exclude log delta = goal.
+    With a `goal` brackets are refined no further than to exclude log delta = goal; `contour` and `smooth` may remember lines.
     """
+    smooth = smooth or smoothed.Nearby()
     if method == "balls":
         return face.log_delta(pair, epsilon)
     if epsilon < -FAR:  # 1 - e^eps <= delta <= 1
@@ -117,7 +119,7 @@ def log_delta(
             raise NumericalFailure(f"`method='circle'` cannot answer here: {error}. Use 'auto'.") from error
     if method == "smoothed":
         try:
-            return smoothed.log_delta(pair, epsilon, goal)
+            return smooth(pair, epsilon, goal)
         except CannotVouch as error:
             raise NumericalFailure(f"`method='smoothed'` finds no line here: {error}. Use 'auto'.") from error
     if method == "recursion":
@@ -131,11 +133,16 @@ def log_delta(
     if engine == "closed":
         return closed.log_delta(pair, epsilon)
     try:
-        if engine == "line":
+        if engine == "line" and not smooth.serves:
             with suppress(*FAILS):
                 return contour(pair, epsilon)
         if engine in ("line", "smoothed"):
-            return _bracket(pair, epsilon, goal)
+            late = engine == "line" and smooth.serves  # no line was found at an epsilon before
+            found = _bracket(pair, epsilon, goal, smooth)
+            if late and not _enough(found, goal, NARROW):
+                with suppress(*FAILS):
+                    return contour(pair, epsilon)
+            return found
         if engine == "circle":
             with suppress(*FAILS):
                 return circle.log_delta(pair, epsilon)
@@ -146,19 +153,21 @@ def log_delta(
         raise NumericalFailure(f"no engine can answer at epsilon = {epsilon:.6g}: doubles do not reach that far ({error}).") from error
 
 
-def _bracket(pair: DominatingPair, epsilon: float, goal: float) -> LogDelta:
+def _bracket(pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed.Nearby) -> LogDelta:
     """The smoothed contour where it is certified and narrow, else the narrowest of what brackets.
 
     Far in the tail Chernoff's bounds on every number of jumps come first: where one jump rules they cost no line.
     """
-    far: LogDelta | None = None
+    far = smooth.again(pair, epsilon)
+    if far is not None:
+        return far
     with suppress(*FAILS):
         far = expansion.bounded(pair, epsilon, lattice.FLOOR)
     if far is not None and far.certified and _enough(far, goal, NARROW if far.upper > SMALLEST else NEARLY):
         return far
     found: LogDelta | None = None
     with suppress(*FAILS):
-        found = smoothed.log_delta(pair, epsilon, goal)
+        found = smooth(pair, epsilon, goal)
     if found is not None and found.certified and _enough(found, goal, NARROW):
         return found
     certified = [one for one in (found, far) if one is not None and one.certified]

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from dpaccount._log import ULP, gaussian_log_delta, gaussian_log_error, log1m_exp, log_total
 from dpaccount.mechanisms.atomic import atom_log_delta
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import DominatingPair, Step
+from dpaccount.pair import DominatingPair, Step, log_error
 from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
@@ -163,6 +163,34 @@ def end_of_range(pair: DominatingPair, epsilon: float, *, top: bool) -> float:
         gap += count * Fraction(end)
         error += count * float(step.loss_error(np.array([end]))[0])
     return float(gap if top else -gap) + error * (1.0 + 1e-12)
+
+
+NEAR_TOP = (1e-12, 1e-10, 1e-8)  # of the largest loss
+
+
+def near_top(pair: DominatingPair, log_delta: float) -> tuple[float, float] | None:
+    """The epsilon of a delta, between two numbers, if it lies next to the largest loss; None if that is not seen.
+
+    If every one of n losses exceeds its largest by no less than -g/2n, their sum exceeds top - g/2, so that
+    delta(top - g) >= (1 - e^{-g/2}) prod P[L_i > max_i - g/2n]; beyond the top delta is 0.
+    """
+    top = pair.loss_range[1]
+    if not (0.0 < top < np.inf and pair.log_p_only == -np.inf):
+        return None
+    room = max(end_of_range(pair, top, top=True), 0.0) + 4 * ULP * top
+    for part in NEAR_TOP:
+        gap, held = part * top, 0.0
+        share = gap / (2.0 * sum(count for _, count in pair.terms))
+        for step, count in pair.terms:
+            end = step.facts.max_loss
+            tails = step.tails(np.array(end - share))
+            above = float(tails.p_above)
+            held += count * (above - 1.1 * float(log_error(above, tails.error))) if above > -np.inf else -np.inf
+            if not share > 16 * ULP * abs(end) + float(step.loss_error(np.array([end]))[0]):
+                held = -np.inf
+        if held + float(log1m_exp(-gap / 2)) - 1e-12 > log_delta:
+            return max(top - gap - room, 0.0), top + room
+    return None
 
 
 def _bracket(value: float, log_tail: float, error: float) -> LogDelta:

@@ -10,6 +10,7 @@ import numpy as np
 from dpaccount.engines import auto
 from dpaccount.engines.line import answer as line
 from dpaccount.engines.line.saddle import Hint
+from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
 
@@ -39,11 +40,12 @@ class DirectedCurve:
         self.pair, self.method = pair, method
         self._known: dict[float, LogDelta] = {}
         self.nearby = line.Nearby()
+        self.smooth = smoothed.Nearby()
 
     def __call__(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         found = self._known.get(epsilon)
         if found is None or (found.loose and not _excludes(found, goal)):
-            found = auto.log_delta(self.pair, epsilon, self.method, goal, self.nearby)
+            found = auto.log_delta(self.pair, epsilon, self.method, goal, self.nearby, self.smooth)
             self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return self._known[epsilon]
 
@@ -96,7 +98,15 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
     The curve's upper bound at `upper` is at most log_delta, its lower bound at `lower` at least
     (or `lower` is 0); both are evaluated, not extrapolated. Where no epsilon is seen to reach log_delta, `upper` is inf.
     """
-    middle = _root(curve, log_delta, guess, lambda a: a.estimate)
+    sure = 0.0  # the largest epsilon at which delta was seen to be no less
+
+    def seen(epsilon: float, goal: float = np.nan) -> LogDelta:
+        nonlocal sure
+        answer = curve(epsilon, goal)
+        sure = max(sure, epsilon) if answer.lower >= log_delta else sure
+        return answer
+
+    middle = _root(seen, log_delta, guess, lambda a: a.estimate)
     if middle == np.inf:
         return _unreached(curve, log_delta)
     if middle == 0.0:
@@ -106,7 +116,7 @@ def solve(curve: Curve, log_delta: float, guess: float) -> Root:
     if not (np.isfinite(slope) and slope > 0):
         slope = 1.0
     upper = _walk(curve, log_delta, middle, slope, lambda a: a.upper, 1.0)
-    lower = _walk(curve, log_delta, middle, slope, lambda a: a.lower, -1.0)
+    lower = max(_walk(curve, log_delta, middle, slope, lambda a: a.lower, -1.0), sure)
     ends = [curve(end, log_delta).certified for end in (lower, upper) if 0.0 < end < np.inf]
     return Root(min(lower, middle), middle, max(upper, middle), answer._replace(certified=answer.certified and all(ends)))
 

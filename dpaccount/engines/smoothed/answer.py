@@ -17,7 +17,7 @@ from dpaccount.engines.jump import NO_CUT, margin, split
 from dpaccount.engines.line.answer import reflected
 from dpaccount.engines.line.axis import Axis, Parts, below
 from dpaccount.engines.line.saddle import rises
-from dpaccount.engines.smoothed.line import END, MAX_COUNT, Aliases, Body, Reading, read
+from dpaccount.engines.smoothed.line import END, MAX_COUNT, Aliases, Body, Reading, Waves, read, waves
 from dpaccount.engines.smoothed.mollifier import Mollifier, half_width
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
@@ -28,6 +28,8 @@ FIRST = 1e-4
 ENOUGH = 1e-5  # below this width no more than a quarter of the frequencies are spent
 NEGLIGIBLE = 1e-9  # a body below this part of the jump is bounded by Chernoff alone
 PASSES = 6
+SERVES = 1e-3  # relative width of an answer that need not be looked for elsewhere
+ROOM = 1e-4  # of epsilon: how far above it a cut still serves, so that a root finder need not make another
 
 
 def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
@@ -35,48 +37,81 @@ def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: f
 
     Refinement stops as well when the bracket excludes log delta = `goal`. Raises `CannotVouch` where no line serves.
     """
-    if epsilon < 0.0:
-        return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim), epsilon)
-    try:
-        body = _body(pair, epsilon)
-    except TooManyNodes as error:
-        raise CannotVouch(str(error)) from error
-    best = _chernoff(body)
-    if best.upper - best.lower <= 2 * NEGLIGIBLE:
-        return best
-    return _refined(body, best, goal, aim)
+    return Nearby()(pair, epsilon, goal, aim)
 
 
-def _refined(body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
-    """Lines with narrower and narrower kernels, each aimed by what the last one saw."""
-    c, log_jump = body.tilt, body.jump.log_part(body.epsilon)[0]
-    rough, target, slack, lines = body.rough, max(FIRST, aim), 4.0, 0
-    gap = 0.5 * target * math.exp(min(max(log_jump - rough, 0.0), 200.0)) / (c * (c + 1.0))
-    for _ in range(PASSES):
-        total = float(np.logaddexp(rough, log_jump))
-        aliases = Aliases(body, total - slack + math.log(target))
-        mollifier, last = _kernel(body, min(gap, c**-2.0), aliases, max(body.log_scale - total, 0.0) - math.log(target), best)
+class Nearby:
+    """`log_delta` of one pair for a root finder: the narrowest line so far answers again for an epsilon beside its own."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Body, Mollifier, Aliases, Waves, float] | None = None
+        self.serves = False  # whether some answer was certified and narrow
+
+    def __call__(self, pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
+        if epsilon < 0.0:
+            return reflected(log_delta(pair.reversed(), -epsilon, np.nan, aim), epsilon)
+        again = self.again(pair, epsilon, aim)
+        if again is not None:
+            return again
         try:
-            found = read(body, mollifier, aliases)
-        except TooManyNodes:
-            if lines:
+            body = _body(pair, epsilon)
+        except TooManyNodes as error:
+            raise CannotVouch(str(error)) from error
+        best = _chernoff(body)
+        if best.upper - best.lower <= 2 * NEGLIGIBLE:
+            return best
+        found = self._refined(body, best, goal, aim)
+        self.serves = self.serves or (found.certified and found.upper - found.lower < SERVES)
+        return found
+
+    def again(self, pair: DominatingPair, epsilon: float, aim: float = AIM) -> LogDelta | None:
+        """The last line, if its tilt and its cut serve this epsilon, and it was as fine as it could be made."""
+        if self._last is None or epsilon < 0.0 or self._last[0].pair != pair:
+            return None
+        body, mollifier, alias, along, width = self._last
+        shift = epsilon - body.epsilon
+        if not (abs(shift * body.tilt) <= 0.25 and body.jump.cut >= epsilon + body.jump.margin.distance):
+            return None
+        body = body._replace(epsilon=epsilon, rough=body.rough - body.tilt * shift)
+        best = _chernoff(body)
+        found = _assembled(body, read(body, mollifier, alias, along), best.upper)
+        return found if found.upper - found.lower <= max(1.5 * width, aim) else None
+
+    def _refined(self, body: Body, best: LogDelta, goal: float, aim: float) -> LogDelta:
+        """Lines with narrower and narrower kernels, each aimed by what the last one saw."""
+        c, log_jump = body.tilt, body.jump.log_part(body.epsilon)[0]
+        rough, target, slack, lines = body.rough, max(FIRST, aim), 4.0, 0
+        gap = 0.5 * target * math.exp(min(max(log_jump - rough, 0.0), 200.0)) / (c * (c + 1.0))
+        for _ in range(PASSES):
+            total = float(np.logaddexp(rough, log_jump))
+            aliases = Aliases(body, total - slack + math.log(target))
+            mollifier, last = _kernel(body, min(gap, c**-2.0), aliases, max(body.log_scale - total, 0.0) - math.log(target), best)
+            try:
+                along = waves(body, mollifier, aliases)
+            except TooManyNodes:
+                if lines:
+                    break
+                gap = 6.0 * mollifier.gap
+                continue
+            found = read(body, mollifier, aliases, along)
+            here, before = _assembled(body, found, best.upper), best.upper - best.lower
+            best = _tighter(best, here) if lines else here
+            lines, width = lines + 1, best.upper - best.lower
+            stuck = last or (lines > 1 and width > 0.7 * before)
+            if width <= aim or stuck:
+                self._last = body, mollifier, aliases, along, here.upper - here.lower
                 break
-            gap = 6.0 * mollifier.gap
-            continue
-        here, before = _assembled(body, found, best.upper), best.upper - best.lower
-        best = _tighter(best, here) if lines else here
-        lines, width = lines + 1, best.upper - best.lower
-        if width <= aim or last or (lines > 1 and width > 0.7 * before) or (goal == goal and not best.lower <= goal <= best.upper):
-            break
-        rough = found.log_scale + math.log(found.smooth) if found.smooth > 0.0 else rough
-        if found.excess * math.exp(found.log_scale - best.upper) > 0.1 * width:
-            slack += 4.0
-        share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
-        target = max(aim, 1e-2 * min(target, width)) if width < 0.1 else target
-        gap = mollifier.gap * 0.5 * target / share
-    if not lines:
-        raise CannotVouch("the line needs more nodes than the engine is willing to spend")
-    return best
+            if goal == goal and not best.lower <= goal <= best.upper:
+                break
+            rough = found.log_scale + math.log(found.smooth) if found.smooth > 0.0 else rough
+            if found.excess * math.exp(found.log_scale - best.upper) > 0.1 * width:
+                slack += 4.0
+            share = math.exp(min(found.log_scale + math.log(max(found.gap, 1e-300)) - best.upper, 600.0))
+            target = max(aim, 1e-2 * min(target, width)) if width < 0.1 else target
+            gap = mollifier.gap * 0.5 * target / share
+        if not lines:
+            raise CannotVouch("the line needs more nodes than the engine is willing to spend")
+        return best
 
 
 def _kernel(body: Body, gap: float, aliases: Aliases, needed: float, best: LogDelta) -> tuple[Mollifier, bool]:
@@ -95,7 +130,7 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     found = margin(pair)
     if found.distance == np.inf or all(step.facts.max_loss <= epsilon + found.distance for step, _ in pair.terms):
         found = NO_CUT
-    jump = split(pair, epsilon, found)
+    jump = split(pair, epsilon * (1.0 + ROOM), found)
     axis = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0)
     if axis.many:
         raise CannotVouch("too many distinct steps")

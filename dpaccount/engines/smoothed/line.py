@@ -25,7 +25,6 @@ from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
-Waves = npt.NDArray[np.complex128]
 MAX_NODES = 240_000
 MAX_COUNT = 2**18
 END = 1.15  # the line ends here, in units of beta/a, where the kernel's transform has fallen to about e^-beta
@@ -64,13 +63,29 @@ class Reading(NamedTuple):
     proved: bool
 
 
-def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
-    """The line through the body's tilt, with the alias's period, to the end of the kernel's transform; raises `TooManyNodes`."""
-    c, eps, axis = body.tilt, body.epsilon, body.axis
+class Waves(NamedTuple):
+    """log of a composition's tilted characteristic function along a line, what it may be off by, and whether that is proved: what
+    does not depend on epsilon."""
+
+    s: Array
+    log_phi: npt.NDArray[np.complex128]
+    slip: Array
+    proved: bool
+
+
+def waves(body: Body, mollifier: Mollifier, alias: Aliases) -> Waves:
+    """At frequencies with the alias's period, to the end of the kernel's transform; raises `TooManyNodes`."""
     step = 2.0 * math.pi / alias.period
     count = math.ceil(END * mollifier.beta / mollifier.width / step)
     s = np.asarray(step * np.arange(count + 1), dtype=np.float64)
-    log_phi, slip, proved = _log_phi(body, s)
+    return Waves(s, *_log_phi(body, s))
+
+
+def read(body: Body, mollifier: Mollifier, alias: Aliases, along: Waves | None = None) -> Reading:
+    """The line through the body's tilt; `along` if it is known from another epsilon. Raises `TooManyNodes`."""
+    c, eps, axis = body.tilt, body.epsilon, body.axis
+    s, log_phi, slip, proved = along or waves(body, mollifier, alias)
+    step, count = float(s[1]), s.size - 1
     z = c + 1j * s
     kernel, kernel_error = mollifier.values(s)
     wave = np.exp(log_phi - 1j * s * (eps - mollifier.eta))
@@ -101,7 +116,7 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases) -> Reading:
     )
 
 
-def _log_phi(body: Body, s: Array) -> tuple[Waves, Array, bool]:
+def _log_phi(body: Body, s: Array) -> tuple[npt.NDArray[np.complex128], Array, bool]:
     """log of the composition's tilted characteristic function, what it may be off by, and whether that is proved."""
     log_phi, slip, proved = np.zeros(s.shape, dtype=complex), np.zeros(s.shape), True
     for term in body.axis.terms:
