@@ -17,6 +17,7 @@ from dpaccount.engines import auto, closed, invert
 from dpaccount.engines.line import answer as line
 from dpaccount.engines.line.saddle import Hint
 from dpaccount.engines.line.shelf import Shelf
+from dpaccount.engines.many.family import families
 from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.renyi import RenyiBound, pair_rdp
 from dpaccount.results import LogDelta, Status
@@ -184,7 +185,8 @@ class PairOption:
             if high == np.inf:
                 return endless, Status.INFINITE_MASS
             return invert.Root(high, high, high, LogDelta(mass, mass, mass, True, "closed")), Status.PERFECT
-        ends = closed.near_top(side, log_delta) if auto.select(side).engine in ("line", "smoothed") else None
+        single = not families(side)[1] and auto.select(side).engine in ("line", "smoothed")
+        ends = closed.near_top(side, log_delta) if single else None
         if ends is not None:
             answer = LogDelta(log_delta, log_delta, log_delta, True, "closed")
             return invert.Root(ends[0], side.loss_range[1], ends[1], answer), Status.PERFECT

@@ -165,7 +165,7 @@ def end_of_range(pair: DominatingPair, epsilon: float, *, top: bool) -> float:
     return float(gap if top else -gap) + error * (1.0 + 1e-12)
 
 
-NEAR_TOP = (1e-12, 1e-10, 1e-8)  # of the largest loss
+NEAR_TOP = (1e-8, 1e-10, 1e-12)  # of the largest loss
 
 
 def near_top(pair: DominatingPair, log_delta: float) -> tuple[float, float] | None:
@@ -177,20 +177,29 @@ def near_top(pair: DominatingPair, log_delta: float) -> tuple[float, float] | No
     top = pair.loss_range[1]
     if not (0.0 < top < np.inf and pair.log_p_only == -np.inf):
         return None
-    room = max(end_of_range(pair, top, top=True), 0.0) + 4 * ULP * top
+    best: tuple[float, float] | None = None
     for part in NEAR_TOP:
-        gap, held = part * top, 0.0
-        share = gap / (2.0 * sum(count for _, count in pair.terms))
-        for step, count in pair.terms:
-            end = step.facts.max_loss
-            tails = step.tails(np.array(end - share))
-            above = float(tails.p_above)
-            held += count * (above - 1.1 * float(log_error(above, tails.error))) if above > -np.inf else -np.inf
-            if not share > 16 * ULP * abs(end) + float(step.loss_error(np.array([end]))[0]):
-                held = -np.inf
-        if held + float(log1m_exp(-gap / 2)) - 1e-12 > log_delta:
-            return max(top - gap - room, 0.0), top + room
-    return None
+        gap = part * top
+        if not _held(pair, gap) + float(log1m_exp(-gap / 2)) - 1e-12 > log_delta:
+            break
+        room = max(end_of_range(pair, top, top=True), 0.0) + 4 * ULP * top
+        best = max(top - gap - room, 0.0), top + room
+    return best
+
+
+def _held(pair: DominatingPair, gap: float) -> float:
+    """log of a lower bound on the probability that every loss lies within gap/2n of its largest."""
+    share, held = gap / (2.0 * sum(count for _, count in pair.terms)), 0.0
+    for step, count in pair.terms:
+        end = step.facts.max_loss
+        if not share > 16 * ULP * abs(end) + float(step.loss_error(np.array([end]))[0]):
+            return -np.inf
+        tails = step.tails(np.array(end - share))
+        above = float(tails.p_above)
+        if above == -np.inf:
+            return -np.inf
+        held += count * (above - 1.1 * float(log_error(above, tails.error)))
+    return held
 
 
 def _bracket(value: float, log_tail: float, error: float) -> LogDelta:
