@@ -35,7 +35,8 @@ class Density(NamedTuple):
     outcome of a loss, `window(low_tilt, high_tilt)` an interval outside which every tilted weight
     p(x) e^{zL(x)} with z between the tilts is negligible, `scale` the noise's own width, `strip` the facts
     that make sums provable, if they are known, on outcomes within `support` (without breaks inside). A density whose facts
-    change at its breaks lists `pieces` instead: densities in outcomes of their own, side by side.
+    change at its breaks lists `pieces` instead: densities in outcomes of their own, side by side. `under_q` is
+    `evaluate` with the log density of Q, where it has digits that log p - L loses; the strip's `q_rounding` is then about it.
     """
 
     evaluate: Callable[[Array], tuple[Array, Array]]
@@ -46,6 +47,14 @@ class Density(NamedTuple):
     strip: Strip | None = None
     support: tuple[float, float] = (-np.inf, np.inf)
     pieces: tuple[Density, ...] = ()
+    under_q: Callable[[Array], tuple[Array, Array]] | None = None
+
+    def evaluate_q(self, x: Array) -> tuple[Array, Array]:
+        """The privacy loss and the log density of Q."""
+        if self.under_q is not None:
+            return self.under_q(x)
+        loss, log_p = self.evaluate(x)
+        return loss, log_p - loss
 
     @property
     def provable(self) -> bool:

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Rounding = Callable[[], tuple[Array, Array]]  # what losses may be off by absolutely and masses relatively
 ULP = 2.3e-16
-GOAL = 46.0  # both errors are kept below e^-46 = 1e-20 of the sum, so that 10^9 steps lose nothing
+GOAL = 50.0  # both errors are kept below e^-50 = 2e-22 of the sum, so that 10^9 steps lose nothing
 
 
 class Strip(ABC):
@@ -62,6 +62,15 @@ class Strip(ABC):
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
         """What `evaluate` may be off by in doubles at an x rounded itself: L absolutely, and p relatively."""
 
+    def q_rounding(self, x: Array, loss: Array) -> Array:
+        """What q may be off by relatively: taken from p and L, unless a density tells log q by itself."""
+        off, part = self.rounding(x, loss)
+        return part + off + ULP * np.abs(loss)
+
+    def steepest(self, low: float, high: float) -> tuple[float, ...]:
+        """The tilts in [low, high] at which `growth` may be largest."""
+        return (low,) if low == high else (low, high)
+
     @property
     def gaussian_loss(self) -> float | None:
         """The variance of L if it is Gaussian under every tilt."""
@@ -72,8 +81,8 @@ class LinearStrip(Strip):
     """A loss linear in the outcome: Im L(x + iy) is `turn(y)` exactly, and p and q grow by at most e^{swell(alpha)}."""
 
     @abstractmethod
-    def loss_at(self, x: float) -> float:
-        """L(x)."""
+    def loss_at(self, x: Any) -> Any:
+        """L(x), for an array as well."""
 
     @abstractmethod
     def turn(self, alpha: Array) -> Array:
@@ -93,6 +102,9 @@ class LinearStrip(Strip):
 
     def growth(self, alpha: Array, tilt: float, rate: float) -> Array:
         return self.swell(alpha) + rate * self.turn(alpha)
+
+    def steepest(self, low: float, high: float) -> tuple[float, ...]:
+        return (low,)
 
 
 @final
@@ -128,8 +140,13 @@ class FlippedStrip(Strip):
         return [-x for x in self.inner.antimodes(-1.0 - tilt)]
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
-        off, part = self.inner.rounding(-x, -loss)
-        return off, part + off + ULP * np.abs(loss)
+        return self.inner.rounding(-x, -loss)[0], self.inner.q_rounding(-x, -loss)
+
+    def q_rounding(self, x: Array, loss: Array) -> Array:
+        return self.inner.rounding(-x, -loss)[1]
+
+    def steepest(self, low: float, high: float) -> tuple[float, ...]:
+        return tuple(-1.0 - tilt for tilt in self.inner.steepest(-1.0 - high, -1.0 - low))
 
     @property
     def gaussian_loss(self) -> float | None:
@@ -139,10 +156,9 @@ class FlippedStrip(Strip):
 def spacing(strip: Strip, scale: float, tilts: tuple[float, float], rate: float) -> tuple[float, float]:
     """The widest spacing whose error bound is e^-GOAL, and the log of that bound."""
     alpha = _PARTS * min(strip.reach, 13.0 * scale)
-    grown = strip.growth(alpha, tilts[0], rate)
-    if tilts[1] != tilts[0]:
-        grown = np.maximum(grown, strip.growth(alpha, tilts[1], rate))
-    return float(np.max(2 * np.pi * alpha / (grown + GOAL + 1.0))), -GOAL
+    grown = [strip.growth(alpha, tilt, rate) for tilt in strip.steepest(*tilts)]
+    most = grown[0] if len(grown) == 1 else np.maximum(*grown)
+    return 2 * math.pi * float((alpha / (most + (GOAL + 1.0))).max()), -GOAL
 
 
 _PARTS = np.array([0.12, 0.2, 0.3, 0.42, 0.56, 0.74, 0.88, 0.97])
@@ -167,19 +183,26 @@ def trapezoid(
         count = int((high - low) / step) + 3
         if count > most:
             return None
-        x = step * (math.floor(low / step) + np.arange(count, dtype=np.float64))  # rounded by half an ulp of x each
+        first = math.floor(low / step)
+        x = step * np.arange(first, first + count, dtype=np.float64)  # rounded by half an ulp of x each
         loss, log_w = evaluate(x)
-        log_w = log_w + np.log(step)
+        log_w = log_w + math.log(step)
         left = strip.below(float(x[0]), tilts[0]) - _log_sum(log_w + tilts[0] * loss)
         right = strip.above(float(x[-1]), tilts[1]) - _log_sum(log_w + tilts[1] * loss)
         if left <= -GOAL and right <= -GOAL:
-            error = float(np.exp(log_error) + np.exp(left) + np.exp(right))
-            return loss, log_w, error, partial(strip.rounding, x, loss)
+            error = math.exp(log_error) + math.exp(left) + math.exp(right)
+            return loss, log_w, error, partial(_rounding, strip, x, loss, log_w)
         low -= 0.1 * (high - low) * (left > -GOAL)
         high += 0.1 * (high - low) * (right > -GOAL)
     return None
 
 
+def _rounding(strip: Strip, x: Array, loss: Array, log_w: Array) -> tuple[Array, Array]:
+    """As `Strip.rounding`; the logarithm of the step is added, and weights are divided by their sum in logs."""
+    off, part = strip.rounding(x, loss)
+    return off, part + ULP * (2.0 + np.abs(log_w))
+
+
 def _log_sum(a: Array) -> float:
     top = float(a.max())
-    return top + float(np.log(np.exp(a - top).sum()))
+    return top + math.log(float(np.exp(a - top).sum()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -141,6 +141,8 @@ class DominatingPair(Guarantee):
     @cached_property
     def log_p_only(self) -> float:
         """log P{L = inf} of the whole composition."""
+        if all(step.facts.log_p_only == -np.inf for step in self.kinds):
+            return -np.inf
         return float(log1m_exp(sum(n * float(log1m_exp(s.facts.log_p_only)) for s, n in self.terms)))
 
     @cached_property
@@ -266,6 +268,8 @@ class Step(DominatingPair):
     @final
     def with_atoms(self, smooth: Nodes | None, lower: float = -np.inf, upper: float = np.inf) -> Nodes:
         """The atoms in lower < L <= upper before nodes of the density there."""
+        if smooth is not None and self.facts.smooth:
+            return smooth
         loss, log_p = self.atoms()
         keep = (loss > lower) & (loss <= upper)
         loss, log_p = loss[keep], log_p[keep]
@@ -330,8 +334,7 @@ class Reversed(Step):
         return -loss, log_p - loss
 
     def density(self) -> Density | None:
-        inner = self.step.density()
-        return None if inner is None else _swapped(inner)
+        return _swapped_density(self.step)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         """By reflection: E_gamma(Q||P) = 1 - gamma + gamma E_{1/gamma}(P||Q)."""
@@ -387,10 +390,25 @@ class Reversed(Step):
         )
 
 
+@lru_cache(maxsize=256)
+def _swapped_density(step: Step) -> Density | None:
+    inner = step.density()
+    return None if inner is None else _swapped(inner)
+
+
 def _swapped(inner: Density) -> Density:
     """The density of the swapped pair, in the outcome -x."""
+
+    def evaluate(y: Array) -> tuple[Array, Array]:
+        loss, log_q = inner.evaluate_q(-y)
+        return -loss, log_q
+
+    def under_q(y: Array) -> tuple[Array, Array]:
+        loss, log_p = inner.evaluate(-y)
+        return -loss, log_p
+
     return Density(
-        evaluate=lambda y: _swap(*inner.evaluate(-y)),
+        evaluate=evaluate,
         inverse=lambda loss: -inner.inverse(-loss),
         window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
         scale=inner.scale,
@@ -398,11 +416,8 @@ def _swapped(inner: Density) -> Density:
         strip=None if inner.strip is None else FlippedStrip(inner.strip),
         support=_flip(inner.support),
         pieces=tuple(_swapped(piece) for piece in inner.pieces),
+        under_q=under_q,
     )
-
-
-def _swap(loss: Array, log_p: Array) -> tuple[Array, Array]:
-    return -loss, log_p - loss
 
 
 def _flip(window: tuple[float, float]) -> tuple[float, float]:

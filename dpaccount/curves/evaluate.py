@@ -47,6 +47,11 @@ class PairOption:
             return self
         return PairOption(self.guarantee.reversed(), self.adjacency, self.method)
 
+    @cached_property
+    def mutual(self) -> bool:
+        """Whether the directions are one pair in both orders: delta(0), the total variation, is then the same."""
+        return len(self.sides) == 2 and self.sides[1] == self.sides[0].reversed()
+
     def log_delta(self, epsilon: float, goal: float = np.nan, lead: int | None = None) -> LogDelta:
         """The larger direction's bracket; its tail is the slope that a root finder needs. With `lead` that direction alone."""
         if epsilon == np.inf:
@@ -64,9 +69,10 @@ class PairOption:
         """The larger direction's bracket, whatever was asked before."""
         if epsilon == np.inf:
             return self._beyond()
-        found: list[LogDelta] = []
-        for curve in self.curves:  # a direction that lies below the other need not be known well
-            found.append(curve.fresh(epsilon, found[0].lower if found else np.nan))
+        first, near = self.curves[0].fresh(epsilon)
+        found = [first]
+        if epsilon != 0.0 or not self.mutual:  # a direction that lies below the other need not be known well
+            found += [curve.fresh(epsilon, first.lower, near)[0] for curve in self.curves[1:]]
         return self._known(self._larger(found), epsilon)
 
     def fresh_many(self, epsilons: Array, shelves: list[Shelf] | None = None) -> list[LogDelta]:

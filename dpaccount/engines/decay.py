@@ -20,6 +20,7 @@ from dpaccount._strip import Strip
 
 Array = npt.NDArray[np.float64]
 CELLS = 96
+_GRID = np.arange(CELLS + 1) / CELLS
 SAFE = 1e-6  # heights are lowered by this: rounding, and an antimode too shallow to be seen
 LOBE = 0.21724  # the largest |sin t/t| beyond the first zero
 
@@ -50,16 +51,18 @@ class Decay:
 
     def _add(self, density: Density, strip: Strip, tilt: float, log_mgf: float, start: float, end: float) -> None:
         hair = 1e-9 * (end - start)
-        x = np.linspace(start + hair, end - hair, CELLS + 1)
+        x = (start + hair) + (end - start - 2 * hair) * _GRID
         loss, log_p = density.evaluate(x)
-        with np.errstate(under="ignore"):
-            slope = strip.slope(x, loss)
-            height = np.where(slope > 1e-290, np.exp(log_p + tilt * loss - log_mgf) / np.maximum(slope, 1e-290), 0.0)
+        slope = strip.slope(x, loss)
+        height = np.exp(log_p + tilt * loss - log_mgf)
+        height = height / slope if float(slope.min()) > 1e-290 else np.where(slope > 1e-290, height / np.maximum(slope, 1e-290), 0.0)
         least = np.minimum(height[1:], height[:-1]) * (1.0 - SAFE)
-        length = np.diff(loss)
+        length = loss[1:] - loss[:-1]
         order = np.argsort(-least)
         least, length = least[order], np.cumsum(length[order])
-        self._layers.append((-np.diff(np.append(least, 0.0)) * length, length))
+        fall = least.copy()
+        fall[:-1] -= least[1:]
+        self._layers.append((fall * length, length))
 
     def log_bound(self, s: Array) -> Array:
         """At every s > 0 (array): log of the bound, at most 0."""
@@ -73,5 +76,6 @@ class Decay:
 
 
 def _envelope(t: Array) -> Array:
-    first = np.where(t < np.pi, np.sinc(np.minimum(t, np.pi) / np.pi), 0.0)
-    return np.maximum(first, np.minimum(LOBE, 1.0 / np.maximum(t, 1e-300)))
+    t = np.maximum(t, 1e-300)
+    first = np.where(t < np.pi, np.sin(np.minimum(t, np.pi)) / t, 0.0)
+    return np.maximum(first, np.minimum(LOBE, 1.0 / t))

@@ -49,22 +49,29 @@ class DirectedCurve:
             self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return self._known[epsilon]
 
-    def fresh(self, epsilon: float, goal: float = np.nan) -> LogDelta:
-        """The same without memory, so that a question asked twice has one answer.
+    def fresh(self, epsilon: float, goal: float = np.nan, near: Hint | None = None) -> tuple[LogDelta, Hint | None]:
+        """The same without memory, so that a question asked twice has one answer; and where the contour lay.
 
-        Below a `goal` a bound that is certified says more than an estimated bracket.
+        Below a `goal` Chernoff's bound is enough, looked for beside the contour of the pair that has the goal.
         """
-        found = auto.log_delta(self.pair, epsilon, self.method, goal)
-        if found.upper < goal and not found.certified and self.method != "lattice" and line.excluded(self.pair, epsilon, goal)[0]:
-            return found._replace(lower=-np.inf, upper=goal, certified=True)
-        return found
+        nearby = line.Nearby()
+        if epsilon > 0.0 and goal > -np.inf and self._by_line:
+            small, nearby.hint = line.excluded(self.pair, epsilon, goal, near)
+            if small:
+                return LogDelta(-np.inf, goal - 1e-9, goal, True, "line", 1.0, -np.inf), None
+        found = auto.log_delta(self.pair, epsilon, self.method, goal, nearby)
+        return found, nearby.hint
+
+    @property
+    def _by_line(self) -> bool:
+        return self.method in ("auto", "line") and auto.select(self.pair).engine == "line"
 
     def below(self, epsilon: float, log_goal: float, near: Hint | None = None) -> tuple[bool, bool]:
         """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified.
 
         `near` is where the contour of a similar pair lay.
         """
-        if self.method in ("auto", "line") and auto.select(self.pair).engine == "line":
+        if self._by_line:
             found, hint = line.excluded(self.pair, epsilon, log_goal, near)
             if found:
                 return True, True

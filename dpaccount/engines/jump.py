@@ -138,6 +138,8 @@ def _chernoff_at(pair: DominatingPair, tilt: float) -> tuple[float, bool]:
 
 def split(pair: DominatingPair, epsilon: float, margin: Margin) -> Jump:
     """The split at cut = epsilon + margin, or just above an atom there."""
+    if margin.distance == np.inf and pair.log_p_only == -np.inf and all(step.log_left_out == -np.inf for step in pair.kinds):
+        return Jump(np.inf, -np.inf, -np.inf, -np.inf, 0.0, margin)
     single, several = families(pair)
     cut = clear_of_atoms([step for step, _ in single], epsilon + margin.distance)
     found = at_ends(pair, cut, epsilon, margin, [cut] * len(single), several)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -92,6 +93,7 @@ class Gaussian(AdditiveStep):
             window=lambda low, high: (1 + low - 10.6 * s, 1 + high + 10.6 * s),
             scale=s,
             strip=GaussianStrip(s),
+            under_q=lambda x: ((x - 0.5) / (s * s), self.noise_log_density(x)),
         )
 
     def log_delta(self, epsilon: Any) -> Any | None:
@@ -117,7 +119,8 @@ class Gaussian(AdditiveStep):
 
     def noise_log_density(self, x: Array) -> Array:
         s = self.noise_multiplier
-        return np.asarray(-0.5 * (x / s) ** 2 - (np.log(s) + _LOG_ROOT_2PI))
+        t = x / s
+        return np.asarray(-0.5 * (t * t) - (math.log(s) + _LOG_ROOT_2PI))
 
     def noise_log_ratio(self, x: Array, shift: int) -> Array:
         return np.asarray(shift * (2 * x - shift) * (0.5 / self.noise_multiplier**2))
@@ -151,7 +154,7 @@ class GaussianStrip(LinearStrip):
     def reach(self) -> float:
         return float("inf")
 
-    def loss_at(self, x: float) -> float:
+    def loss_at(self, x: Any) -> Any:
         return (x - 0.5) / self.scale**2
 
     def turn(self, alpha: Array) -> Array:
@@ -201,8 +204,19 @@ class GaussianStrip(LinearStrip):
         return [(low + high) / 2]
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
-        size, own = (np.abs(x) + 0.5) / self.scale, np.abs(x - 1.0) / self.scale
-        return 2 * ULP * size / self.scale, ULP * (8.0 + 4 * abs(np.log(self.scale)) + 2.25 * own * own + 0.5 * own * size)
+        """x - 1 is off by ulps of x and itself, its square over s^2 by five roundings; the constant is one for all."""
+        size, own = np.abs(x) + 0.5, (x - 1.0) / self.scale
+        part = (2.0 + 3 * self._log_scale) + own * (own * 2.0) + np.abs(own) * (size * (1.0 / self.scale))
+        return (2 * ULP / self.scale**2) * size, ULP * part
+
+    def q_rounding(self, x: Array, loss: Array) -> Array:
+        """The same about 0: x^2/(2 s^2) is off by 2.5 roundings of twice itself, the sum by one of it and of the constant."""
+        own = x / self.scale
+        return np.asarray((own * own) * (2 * ULP) + ULP * (2.0 + 3 * self._log_scale))
+
+    @property
+    def _log_scale(self) -> float:
+        return abs(math.log(self.scale))
 
     @property
     def gaussian_loss(self) -> float | None:

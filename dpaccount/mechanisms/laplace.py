@@ -183,7 +183,7 @@ class ExponentialStrip(LinearStrip):
     def reach(self) -> float:
         return float("inf")
 
-    def loss_at(self, x: float) -> float:
+    def loss_at(self, x: Any) -> Any:
         return x
 
     def turn(self, alpha: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -131,28 +131,7 @@ class PoissonSampled(Step):
         return mapped, log_new
 
     def density(self) -> Density | None:
-        inner = None if self._trivial else self.step.density()
-        q = self.sampling_probability
-        if inner is None or q == 1.0:
-            return inner
-
-        def evaluate(x: Array) -> tuple[Array, Array]:
-            base, log_p = inner.evaluate(x)
-            loss = log_sampled(base, q)
-            return loss, log_p - base + loss
-
-        def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
-            # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants; as l' >= q l, a power below 0
-            # weighs no more than q times as strongly
-            low = max(low_tilt, -1.0 + q * (1.0 + low_tilt)) if low_tilt < -1.0 else low_tilt
-            low = low if low > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
-            return inner.window(min(-1.0, low), max(-1.0, high_tilt))
-
-        def inverse(value: float) -> float:
-            return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
-
-        strip = SampledStrip(inner, q) if isinstance(inner.strip, LinearStrip) else None
-        return Density(evaluate, inverse, window, inner.scale, inner.breaks, strip, inner.support)
+        return None if self._trivial else _density(self.step, self.sampling_probability)
 
     def log_delta(self, epsilon: Any) -> Any | None:
         """Remove direction: q E_v(P||Q) for v > 0, and 1 - e^eps otherwise."""
@@ -293,6 +272,35 @@ class PoissonSampled(Step):
                 "mechanism gives; use add-or-remove, and group privacy of size 2 for an exchange.",
             )
         return AdditiveMixture(self.step, ((0, 1.0 - q), (1, q)), ((0, 1.0 - q), (-1, q)), proved=False)
+
+
+@lru_cache(maxsize=256)
+def _density(step: Step, q: float) -> Density | None:
+    """The density of the sampled step, in the step's own outcomes."""
+    inner = step.density()
+    if inner is None or q == 1.0:
+        return inner
+
+    def under_q(x: Array) -> tuple[Array, Array]:
+        base, log_q = inner.evaluate_q(x)
+        return log_sampled(base, q), log_q
+
+    def evaluate(x: Array) -> tuple[Array, Array]:
+        loss, log_q = under_q(x)
+        return loss, log_q + loss
+
+    def window(low_tilt: float, high_tilt: float) -> tuple[float, float]:
+        # p' e^{zl'} = q(x) e^{(1+z) l'}: between q(x) and q(x) e^{(1+z) l}, up to constants; as l' >= q l, a power below 0
+        # weighs no more than q times as strongly
+        low = max(low_tilt, -1.0 + q * (1.0 + low_tilt)) if low_tilt < -1.0 else low_tilt
+        low = low if low > -1.0 - 4.0 * inner.scale else _effective(inner, low_tilt, q)
+        return inner.window(min(-1.0, low), max(-1.0, high_tilt))
+
+    def inverse(value: float) -> float:
+        return inner.inverse(float(log_expm1_plus(value, q)) - float(np.log(q)))
+
+    strip = SampledStrip(inner, q) if isinstance(inner.strip, LinearStrip) else None
+    return Density(evaluate, inverse, window, inner.scale, inner.breaks, strip, inner.support, under_q=under_q)
 
 
 def _effective(inner: Density, tilt: float, q: float) -> float:

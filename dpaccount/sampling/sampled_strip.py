@@ -24,7 +24,7 @@ class SampledStrip(Strip):
 
     def __init__(self, inner: Density, probability: float) -> None:
         assert isinstance(inner.strip, LinearStrip)
-        self.inner, self.loss, self.probability = inner.strip, inner.evaluate, probability
+        self.inner, self.probability = inner.strip, probability
 
     @property
     def reach(self) -> float:
@@ -79,14 +79,21 @@ class SampledStrip(Strip):
         return self.inner.sampled_antimodes(self.probability, tilt)
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
+        """p' = q A: the loss moves by w times what the step's own does; its logarithm is added to that of q."""
         inner = self.inner_loss(x)
-        off, part = self.inner.rounding(x, inner)
+        off, _ = self.inner.rounding(x, inner)
         share = np.minimum(self.probability * np.exp(np.minimum(inner - loss, 700.0)), 1.0)
         own = share * (off + 2 * ULP * np.abs(inner)) + 4 * ULP * np.abs(loss)
-        return own, part + off + own + ULP * (np.abs(inner) + np.abs(loss))
+        return own, self.q_rounding(x, loss) + own + ULP * np.abs(loss)
+
+    def q_rounding(self, x: Array, loss: Array) -> Array:
+        return self.inner.q_rounding(x, self.inner_loss(x))
+
+    def steepest(self, low: float, high: float) -> tuple[float, ...]:
+        return (low,)
 
     def inner_loss(self, x: Array) -> Array:
-        return self.loss(x)[0]
+        return np.asarray(self.inner.loss_at(x))
 
     def _log_a(self, x: float) -> tuple[float, float]:
         loss, q = self.inner.loss_at(x), self.probability

@@ -12,6 +12,7 @@ from dpaccount.engines.line.axis import Axis
 from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
+_WIDTHS = np.array([0.5, 1.0, 2.0, 4.0])
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 
 
@@ -24,15 +25,13 @@ class Alias:
             self.period = max(-goal / abs(c), (epsilon - goal) / (1 + c), 8.0 * spread)
             return
         self.period, self.tilt = math.inf, 0.0
-        for width in (0.5, 1.0, 2.0, 4.0):
-            d = c + width / spread
-            if d > axis.high:
-                break  # nodes are made for tilts up to axis.high
-            k, _, _ = axis.cumulants(d)
-            bound = axis.log_mass + k + log_kappa(d)
-            period = (bound - d * epsilon - goal) / (d - c)
-            if period < self.period:
-                self.period, self.tilt = period, d
+        tilts = c + _WIDTHS / spread
+        tilts = tilts[tilts <= axis.high]  # nodes are made for tilts up to there
+        if tilts.size:
+            for d, k in zip(tilts.tolist(), axis.log_mgfs(tilts).tolist(), strict=True):
+                period = (axis.log_mass + k + log_kappa(d) - d * epsilon - goal) / (d - c)
+                if period < self.period:
+                    self.period, self.tilt = period, d
         if not math.isfinite(self.period):
             raise CannotVouch("no tilt bounds the aliasing")
         d = self.tilt

@@ -109,11 +109,12 @@ def excluded(
                 return False, None
             if not axis.proved:
                 continue
-            bound = axis.log_mgf(c) + axis.rounding(c) - c * here + log_kappa(c)
-            slack = 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + here)
-            if bound + slack < log_goal:
-                return True, None
-            spread = math.sqrt(axis.cumulants(c)[2])
+            k, _, variance = axis.cumulants(c)
+            if k - c * here + log_kappa(c) < log_goal:
+                bound = axis.log_mgf(c) + axis.rounding(c) - c * here + log_kappa(c)
+                if bound + 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + here) < log_goal:
+                    return True, None
+            spread = math.sqrt(variance)
             return False, Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
         except (CannotVouch, TooManyNodes):
             continue

@@ -6,13 +6,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from dpaccount._log import log_total
-from dpaccount.engines.line.terms import JumpTerm, Part, Term, log_mass
+from dpaccount.engines.line.terms import JumpTerm, Part, Term
 from dpaccount.engines.many.family import Family, families
 from dpaccount.engines.many.schedule import Many
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
+
+Array = npt.NDArray[np.float64]
 
 
 class Parts(NamedTuple):
@@ -21,6 +23,21 @@ class Parts(NamedTuple):
     single: tuple[Part, ...]
     families: tuple[Family, ...] = ()
     cut: float = np.inf
+
+
+    @property
+    def whole(self) -> bool:
+        """Whether each is a density with all its mass under both P and Q."""
+        return not self.families and all(_stands_alone(part) for part in self.single)
+
+
+def _stands_alone(part: Part) -> bool:
+    if part.upper < np.inf or part.lower > -np.inf:
+        return False
+    facts, density = part.step.facts, part.step.density()
+    if not facts.smooth or density is None or density.strip is None or density.breaks:
+        return False
+    return facts.log_p_only == facts.log_q_only == -np.inf
 
 
 def below(pair: DominatingPair, cut: float) -> Parts:
@@ -34,36 +51,37 @@ class Axis:
 
     def __init__(self, parts: Parts, low: float, high: float, rate: float) -> None:
         self.parts, self.low, self.high, self.rate = parts, low, high, rate
-        self.mass_error = 0.0  # of log_mass
         self.terms: list[Term] = []
         self.many = [Many(family, parts.cut, low, high, rate) for family in parts.families]
         for part in parts.single:
             nodes = part.step.nodes(low, high, rate, part.lower, part.upper)
             if not nodes.loss.size:
                 raise CannotVouch("no mass below the cut")
-            mass, error = log_mass(part, nodes)
-            self.mass_error += part.times * error
-            log_weight = nodes.log_p - log_total(nodes.log_p)
-            kind = Term if part.lower == -np.inf else JumpTerm
-            self.terms.append(
-                kind(part, nodes.loss, log_weight, mass, nodes.error, nodes.atoms, nodes.rounding, nodes.ends_only)
-            )
-        self.mass_error += sum(m.mass_error for m in self.many)
+            self.terms.append((Term if part.lower == -np.inf else JumpTerm)(part, nodes, low <= -1.0 and _stands_alone(part)))
+        self.mass_error = sum(t.count * t.mass_error for t in self.terms)
+        self.mass_error += sum(m.mass_error for m in self.many)  # of log_mass
         self.log_mass = sum(t.count * t.log_mass for t in self.terms) + sum(m.log_mass for m in self.many)
         self.proved = all(t.state_rounding is not None for t in self.terms)
+        self._known: dict[float, tuple[float, float, float]] = {}
         self.ends_only = any(t.ends_only for t in self.terms) or any(m.ends_only for m in self.many)
 
     def cumulants(self, c: float) -> tuple[float, float, float]:
         """K(c) - K(0), K'(c), K''(c) of the composition below the cut."""
-        k = mean = variance = 0.0
+        if c not in self._known:
+            k = mean = variance = 0.0
+            for count, one in [(t.count, t.cumulants(c)) for t in self.terms] + [(1, m.cumulants(c)) for m in self.many]:
+                k, mean, variance = k + count * one[0], mean + count * one[1], variance + count * one[2]
+            self._known[c] = k, mean, variance
+        return self._known[c]
+
+    def log_mgfs(self, tilts: Array) -> Array:
+        """K(c) - K(0) at many tilts, to the accuracy of a guide."""
+        total = np.zeros(tilts.shape)
         for t in self.terms:
-            one = t.cumulants(c)
-            k += t.count * one[0]
-            mean += t.count * one[1]
-            variance += t.count * one[2]
+            total += t.count * t.log_mgfs(tilts)
         for m in self.many:
-            k, mean, variance = (a + b for a, b in zip((k, mean, variance), m.cumulants(c), strict=True))
-        return k, mean, variance
+            total += [m.cumulants(float(c))[0] for c in tilts]
+        return total
 
     def log_mgf(self, c: float) -> float:
         """K(c) - K(0), summed as `rounding` expects."""
@@ -73,7 +91,8 @@ class Axis:
         """Absolute error of `log_mgf`, K(c) - K(0): a bound where the nodes are proved, else an estimate."""
         total = 0.0
         for t in self.terms:
-            total += t.count * (t.log_mgf_error(c) + (4 * self.node_error(t, c) if t.rounding is not None else 0.0))
+            nodes = 0.0 if t.rounding is None else (4.0 + 2.0 * abs(c) * t.whole) * self.node_error(t, c)
+            total += t.count * (t.log_mgf_error(c) + nodes)
         return 1.1 * (total + sum(m.rounding(c) for m in self.many))
 
     def node_error(self, t: Term, c: float) -> float:

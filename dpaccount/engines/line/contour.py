@@ -103,7 +103,7 @@ class Contour:
                 count = math.ceil(found[0] / step)
                 fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)
                 enough = count * step <= axis.rate and fine
-                finer = axis if enough else Axis(parts, min(c, 0.0), max(c, 0.0), 1.01 * count * step)
+                finer = axis if enough else Axis(parts, min(axis.low, 0.0), max(c, 0.0), 1.01 * count * step)
                 if finer.proved:
                     axis, tail, self.proved = finer, found[1], True
         if not self.proved:

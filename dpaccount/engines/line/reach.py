@@ -8,6 +8,7 @@ holds from there on is the larger of |phi(s)| and the layers' bound at pi/R.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
 _REACHES = np.geomspace(5.0, 600.0, 36)
+_STRIDE = 6
+_FEW = np.arange(_STRIDE - 1, _REACHES.size, _STRIDE)
 
 
 def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[float, float] | None:
@@ -28,37 +31,55 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
 
     beta(S)/(pi S), beta the product of the steps' bounds, as |z (z+1)| >= s^2 on the line.
     """
-    s = _REACHES / spread
-    total = -np.log(np.pi * s)
+    bounds: list[tuple[int, Callable[[Array], Array]]] = []
     for t in axis.terms:
         density = t.part.step.density()
         if density is not None and not density.provable:
             return None
         if t.part.lower == -np.inf:  # jumps are few: their modulus is at most 1
-            total = total + t.count * _log_from(t, density, c, s, axis)
-    for m in axis.many:
-        total = total + m.log_decay(c, s)
-    enough = np.flatnonzero(total <= -needed)
-    if not enough.size:
+            bounds.append((t.count, _modulus_from(t, density, c, axis)))
+
+    def fallen(places: npt.NDArray[np.int64]) -> tuple[int, tuple[float, float]] | None:
+        """The first of the places where the bound is small enough, with the answer there."""
+        s = _REACHES[places] / spread
+        total = -np.log(np.pi * s)
+        for count, bound in bounds:
+            total += count * bound(s)
+        for m in axis.many:
+            total += m.log_decay(c, s)
+        enough = np.flatnonzero(total <= -needed)
+        return (int(enough[0]), (float(s[enough[0]]), math.exp(total[enough[0]]))) if enough.size else None
+
+    if axis.many:  # whose bounds take long to set up
+        found = fallen(np.arange(_REACHES.size))
+        return None if found is None else found[1]
+    found = fallen(_FEW)
+    if found is None:
         return None
-    return float(s[enough[0]]), float(np.exp(total[enough[0]]))
+    last = int(_FEW[found[0]])
+    between = fallen(np.arange(last - _STRIDE + 1, last))
+    return found[1] if between is None else between[1]
 
 
-def _log_from(t: Term, density: Density | None, c: float, s: Array, axis: Axis) -> Array:
-    """log of a bound on |phi(u)| of one step for all u >= s, at every s."""
+def _modulus_from(t: Term, density: Density | None, c: float, axis: Axis) -> Callable[[Array], Array]:
+    """s -> log of a bound on |phi(u)| of one step for all u >= s."""
     low, high = t.part.step.facts.min_loss, min(t.part.step.facts.max_loss, t.part.upper)
-    bounded = np.pi / (1.0001 * (high - low)) if low < high else np.inf
-    at = np.maximum(s, bounded) if bounded < np.inf else s
-    if density is None or not density.provable:  # atoms do not decay: their modulus is at most 1
-        later = np.zeros(s.shape)
-    else:
-        log_mgf = t.log_mgf(c) + t.log_mass
-        later = Decay(density, c, log_mgf, t.part.upper).log_bound(at)
-    near = (s < bounded) & (s <= axis.rate) if np.isfinite(low) and np.isfinite(high) else np.zeros(s.shape, dtype=bool)
-    if near.any():
-        later[near] = np.maximum(later[near], log_modulus(axis, t, c, s[near]))
-    later[(s < bounded) & ~near & np.isfinite(low) & np.isfinite(high)] = 0.0
-    return later
+    # atoms do not decay: their modulus is at most 1
+    later = None if density is None else Decay(density, c, t.cumulants(c)[0] + t.log_mass, t.part.upper).log_bound
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return later or (lambda s: np.zeros(s.shape))
+    bounded = math.pi / (1.0001 * (high - low)) if low < high else math.inf
+
+    def bound(s: Array) -> Array:
+        near = s < bounded
+        found = np.zeros(s.shape) if later is None else later(np.maximum(s, bounded) if bounded < math.inf else s)
+        known = near & (s <= axis.rate)
+        if known.any():
+            found[known] = np.maximum(found[known], log_modulus(axis, t, c, s[known]))
+        found[near & ~known] = 0.0
+        return found
+
+    return bound
 
 
 def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:
@@ -66,8 +87,9 @@ def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:
     tilted = t.tilted(c)
     half = np.sin(np.multiply.outer(s / 2, t.loss))
     real, imag = -2 * (half * half) @ tilted, np.sin(np.multiply.outer(s, t.loss)) @ tilted
-    part, off = t.phase_errors(tilted, c)
-    error = part * np.sqrt(-2 * real) + s * off + 2 * axis.node_error(t, c)
+    wave = np.sqrt(-2 * np.minimum(real, 0.0))
+    error = t.phase_errors(tilted, c).bound(s, wave, np.abs(real) + np.abs(imag)) + 2 * axis.node_error(t, c)
+    error += (1.2e-16 * t.loss.size) * wave  # a matrix product adds in any order
     lost = -(2 * real + real * real + imag * imag) * (1.0 - SAFE) - 4 * error
     return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, 1.0 - 1e-15)))
 

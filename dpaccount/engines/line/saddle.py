@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.line.axis import Axis, Parts
 from dpaccount.engines.vouch import CannotVouch, Overflow
@@ -23,13 +25,13 @@ class Hint(NamedTuple):
 
 def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
     """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
+    bottom = -1.0 if parts.whole else 0.0  # see `Term.log_mgf`
     if hint is not None and hint.tilt > 0.0:
         high = 1.25 * hint.tilt + 2 * ROOM / hint.spread
-        axis = Axis(parts, 0.0, high, hint.rate)
+        axis = Axis(parts, bottom, high, hint.rate)
         if rises(axis, epsilon, high):
             return *_roomy(axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt)), False
-    axis = Axis(parts, 0.0, 0.0, 0.0)
-    _, mean, variance = axis.cumulants(0.0)
+    mean, variance = _moments(parts)
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant below the cut")
     spread = math.sqrt(max(variance, 1e-300))
@@ -41,7 +43,7 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     high, rate, floor, ceiling = max(1.3 * guess, guess + 1.5 * ROOM / spread), RATE / spread, 0.0, math.inf
     for _ in range(40):
         try:
-            axis = Axis(parts, 0.0, high, rate)
+            axis = Axis(parts, bottom, high, rate)
             if rises(axis, epsilon, high):
                 return *_roomy(axis, root(axis, epsilon, 1e-9 * high, high, 0.8 * high)), False
             floor = high
@@ -57,13 +59,35 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 
 
+def _moments(parts: Parts) -> tuple[float, float]:
+    """Mean and variance of the loss: where all that is summed is one smooth density, from a few of its outcomes, as a guide."""
+    mean = variance = 0.0
+    for part in parts.single:
+        density = part.step.density()
+        if parts.families or part.lower > -np.inf or density is None or density.pieces or density.breaks or not part.step.facts.smooth:
+            return Axis(parts, 0.0, 0.0, 0.0).cumulants(0.0)[1:]
+        low, high = density.window(0.0, 0.0)
+        loss, log_p = density.evaluate(low + (high - low) * _ROUGH)
+        if part.upper < np.inf:
+            log_p = np.where(loss <= part.upper, log_p, -np.inf)
+        weight = np.exp(log_p - log_p.max())
+        total = float(weight.sum())
+        own = float(weight @ loss) / total
+        mean += part.times * own
+        variance += part.times * float(weight @ (loss - own) ** 2) / total
+    return mean, variance
+
+
+_ROUGH = (np.arange(64) + 0.5) / 64
+
+
 def _roomy(axis: Axis, c: float) -> tuple[Axis, float]:
     """Nodes that serve a little beyond the saddle point, where Chernoff's bounds are taken."""
     variance = axis.cumulants(c)[2]
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant under the tilt")
     needed = c + ROOM / math.sqrt(variance)
-    return axis if axis.high >= needed else Axis(axis.parts, 0.0, needed, axis.rate), c
+    return axis if axis.high >= needed else Axis(axis.parts, axis.low, needed, axis.rate), c
 
 
 def rises(axis: Axis, epsilon: float, high: float) -> bool:
