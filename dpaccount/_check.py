@@ -88,8 +88,18 @@ def reals(
     return array
 
 
+def _plainly_inside(
+    value: float, low: float = -np.inf, high: float = np.inf, open_low: bool = False, open_high: bool = False,
+    infinite: bool = False, hint: str = "",
+) -> bool:
+    """Whether a finite float needs no further look."""
+    return low < value < high and -np.inf < value < np.inf
+
+
 def real(owner: str, name: str, value: Any, **limits: Any) -> float:
     """Return one number in the stated interval as a float (see `reals`)."""
+    if type(value) is float and _plainly_inside(value, **limits):
+        return value
     array = reals(owner, name, value, **limits)
     if array.ndim:
         refuse(owner, name, "a single number", value, "Arrays are not accepted here.", TypeError)

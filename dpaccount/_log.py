@@ -73,6 +73,8 @@ def log_unsampled(loss: Any, q: float) -> Any:
 
 def log_sampled(loss: Any, q: float) -> Any:
     """log(1 - q + q e^loss) for q in (0, 1], any real loss (infinities allowed), to full relative accuracy."""
+    if type(loss) is float and q <= 0.5:
+        return math.log1p(q * math.expm1(loss)) if loss <= 600.0 else loss + math.log(q)
     loss = np.asarray(loss, dtype=float)
     if q == 1.0:
         return loss[()]
@@ -165,6 +167,8 @@ def _close(epsilon: Array, mu: Array) -> Array:
 def polar_log1p(real: Any, imag: Any) -> tuple[Any, Any]:
     """log |1 + x| and arg(1 + x) of x = real + i imag; numpy's complex log1p loses the modulus near 0. At least -690, which is 1e-300."""
     change = 2 * real + real * real + imag * imag
+    if np.min(change, initial=0.0) > -0.5:
+        return 0.5 * np.log1p(change), np.arctan2(imag, 1 + real)
     with np.errstate(divide="ignore"):
         log_size = 0.5 * np.where(change > -0.5, np.log1p(np.maximum(change, -0.9)), np.log((1 + real) ** 2 + imag**2))
     return np.maximum(log_size, -690.0), np.arctan2(imag, 1 + real)

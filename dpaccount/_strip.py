@@ -92,6 +92,10 @@ class LinearStrip(Strip):
     def swell(self, alpha: Array) -> Array:
         """log of sup of |p(x + iy)|/p(x), the same for q."""
 
+    def loss_rounding(self, x: Array) -> Array:
+        """What L may be off by, absolutely: the first part of `rounding`."""
+        return self.rounding(x, self.loss_at(x))[0]
+
     @abstractmethod
     def height(self, turn: float) -> float:
         """The inverse of `turn`."""

@@ -31,6 +31,8 @@ class UnsupportedAdjacency(ValueError):
 
 def parse(owner: str, value: object) -> Adjacency:
     """Return the `Adjacency` that `value` names, or refuse in the one message shape."""
+    if isinstance(value, Adjacency):
+        return value
     return Adjacency(
         _check.choice(
             owner,

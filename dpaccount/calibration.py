@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpaccount import _check
 from dpaccount._targets import Target, target_of
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.pair import Guarantee
+from dpaccount.engines.auto import select
+from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
 
 WIDTH = 5e-10  # relative width of the final bracket
+NEAR = 1e-4  # the same for the search by estimates, which ends with an interpolation
 FINEST = 4e-14  # the same where the curve itself is that sharp
 LOWEST, HIGHEST = 1e-300, 1e12
 USUAL = 1e-9  # below it, which only targets such as delta = 1e-12 for a delta need, the search runs in leaps
@@ -141,16 +143,49 @@ class _Search:
     refusal: ValueError | None = None
     refused: float = math.nan
     width: float = WIDTH
+    finest: float = FINEST
     last: tuple[float, Any] = (math.nan, None)  # the last feasible value with its profile, whose contours are reused
 
     def run(self, free: bool) -> Calibration:
         """Search with the direction that leads at the first value, and, should the other turn out larger, with both."""
         try:
-            return self._run(self._start(free))
+            return self._run(self._start(free)) if (near := self._by_estimates(free)) is None else self._settled(*near, free)
         except _OtherDirection as other:
             self.target.excess.whole = True
             self.known.clear()
             return self._run(other.value)
+
+    def _by_estimates(self, free: bool) -> tuple[float, float] | None:
+        """Where the estimated excess crosses 0, and its slope in log(value); None where there is none, or no estimate."""
+        if self.integer or self.method != "auto":
+            return None
+        quick = replace(self, method="estimate", known={}, finest=NEAR)
+        try:
+            start = quick._start(free)
+            made = self.family(start)
+            if not isinstance(made, DominatingPair) or any(select(side).engine != "line" for side in made.under(self.adjacency)):
+                return None
+            good, bad = quick._enclose(start, quick._direction(start))
+            if good is None or bad is None or min(good, bad) < USUAL:
+                return None
+            good, bad = quick._shrink(good, bad)
+            here = quick._interpolated(math.log(good), math.log(bad))
+        except (ArithmeticError, ValueError):
+            return None
+        slope = (quick.known[good] - quick.known[bad]) / math.log(good / bad)
+        return None if here is None or not slope else (math.exp(here), slope)
+
+    def _settled(self, value: float, slope: float, free: bool) -> Calibration:
+        """With a value on either side of an estimated crossing that are proved to be so; else the whole search."""
+        here = self.excess(value)
+        for k in range(3):
+            move = -here / slope
+            other = value * math.exp(move + math.copysign(0.45 * 4**k * self.width, move or slope))
+            there = self.excess(other)
+            if other != value and (here <= 0.0) != (there <= 0.0) and not math.isnan(here + there):
+                feasible, infeasible = self._shrink(*((value, other) if here <= 0.0 else (other, value)))
+                return self._report(feasible, infeasible, Status.OK)
+        return self._run(self._start(free))
 
     def _run(self, start: float) -> Calibration:
         rising = self._direction(start)
@@ -181,7 +216,7 @@ class _Search:
                 self.known[value], width = self.target.excess(profile)
                 if self.known[value] <= 0.0:
                     self.last = value, profile
-                self.width = min(max(2.0 * width, FINEST), WIDTH)
+                self.width = max(min(max(2.0 * width, FINEST), WIDTH), self.finest)
             except ValueError as error:
                 if isinstance(error, UnreachableTarget):
                     raise

@@ -58,7 +58,8 @@ class PairOption:
             return self._beyond()
         found: list[LogDelta] = []
         for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
-            found.append(curve(epsilon, goal))
+            smaller = curve.under(epsilon, found[0].lower) if found and curve is not self.curves[0] else None
+            found.append(smaller or curve(epsilon, goal))
             if found[-1].lower > goal and not self.one_sided:
                 break  # one direction already exceeds the goal
         if lead is None and len(found) == len(self.curves):
@@ -69,10 +70,9 @@ class PairOption:
         """The larger direction's bracket, whatever was asked before."""
         if epsilon == np.inf:
             return self._beyond()
-        first, near = self.curves[0].fresh(epsilon)
-        found = [first]
+        found = [self.curves[0].fresh(epsilon)]
         if epsilon != 0.0 or not self.mutual:  # a direction that lies below the other need not be known well
-            found += [curve.fresh(epsilon, first.lower, near)[0] for curve in self.curves[1:]]
+            found += [curve.fresh(epsilon, found[0].lower) for curve in self.curves[1:]]
         return self._known(self._larger(found), epsilon)
 
     def fresh_many(self, epsilons: Array, shelves: list[Shelf] | None = None) -> list[LogDelta]:
@@ -161,7 +161,7 @@ class PairOption:
             here = roots[lead]
             assert here is not None
             if here.upper > 0.0:
-                smaller, sure = self.curves[i].below(here.lower, log_delta, self.curves[lead].nearby.hint)
+                smaller, sure = self.curves[i].below(here.lower, log_delta)
                 if smaller:  # this direction's epsilon is the smaller one
                     roots[i] = here._replace(answer=here.answer._replace(certified=here.answer.certified and sure))
                     continue

@@ -18,13 +18,13 @@ from dpaccount.engines.balls import face
 from dpaccount.engines.circle import answer as circle
 from dpaccount.engines.lattice import answer as lattice
 from dpaccount.engines.line import answer as line
-from dpaccount.engines.line import expansion
+from dpaccount.engines.line import estimate, expansion
 from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls")
+METHODS = ("auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls", "estimate")
 MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 FAR = 1e4  # e^-FAR is nothing beside 1
 LARGEST = 1e12  # the largest epsilon at which a line is drawn
@@ -130,6 +130,11 @@ def log_delta(
     if method == "lattice":
         return lattice.log_delta(pair, epsilon, goal)
     engine = _selected(pair).engine
+    if method == "estimate":
+        quick, contour = contour if isinstance(contour, estimate.Nearby) else estimate.Nearby(), line.log_delta
+        if engine == "line":
+            with suppress(*FAILS):
+                return quick(pair, epsilon)
     if engine == "closed":
         return closed.log_delta(pair, epsilon)
     try:

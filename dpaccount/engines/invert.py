@@ -9,6 +9,7 @@ import numpy as np
 
 from dpaccount.engines import auto
 from dpaccount.engines.line import answer as line
+from dpaccount.engines.line import estimate
 from dpaccount.engines.line.saddle import Hint
 from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.pair import DominatingPair
@@ -22,6 +23,7 @@ class Curve(Protocol):
 
 
 MAX_EVALUATIONS = 80
+CEILINGS = 3  # so often is Chernoff's bound looked for anew
 
 
 class Root(NamedTuple):
@@ -41,42 +43,43 @@ class DirectedCurve:
         self._known: dict[float, LogDelta] = {}
         self.nearby = line.Nearby()
         self.smooth = smoothed.Nearby()
+        self.quick = estimate.Nearby() if method == "estimate" else None
+        self._ceiling: line.Ceiling | None = None
+        self._tries = 0
 
     def __call__(self, epsilon: float, goal: float = np.nan) -> LogDelta:
         found = self._known.get(epsilon)
         if found is None or (found.loose and not _excludes(found, goal)):
-            found = auto.log_delta(self.pair, epsilon, self.method, goal, self.nearby, self.smooth)
+            found = auto.log_delta(self.pair, epsilon, self.method, goal, self.quick or self.nearby, self.smooth)
             self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return self._known[epsilon]
 
-    def fresh(self, epsilon: float, goal: float = np.nan, near: Hint | None = None) -> tuple[LogDelta, Hint | None]:
-        """The same without memory, so that a question asked twice has one answer; and where the contour lay.
+    def fresh(self, epsilon: float, goal: float = np.nan) -> LogDelta:
+        """The same without memory, so that a question asked twice has one answer; below a `goal` Chernoff's bound is enough."""
+        alone = DirectedCurve(self.pair, self.method)
+        return (alone.under(epsilon, goal) if goal == goal else None) or auto.log_delta(
+            self.pair, epsilon, self.method, goal, alone.quick or alone.nearby
+        )
 
-        Below a `goal` Chernoff's bound is enough, looked for beside the contour of the pair that has the goal.
-        """
-        nearby = line.Nearby()
-        if epsilon > 0.0 and goal > -np.inf and self._by_line:
-            small, nearby.hint = line.excluded(self.pair, epsilon, goal, near)
-            if small:
-                return LogDelta(-np.inf, goal - 1e-9, goal, True, "line", 1.0, -np.inf), None
-        found = auto.log_delta(self.pair, epsilon, self.method, goal, nearby)
-        return found, nearby.hint
+    def under(self, epsilon: float, goal: float) -> LogDelta | None:
+        """An answer that says no more than that log delta < goal, if Chernoff's bound says so."""
+        if not (epsilon > 0.0 and goal > -np.inf):
+            return None
+        if self._ceiling is None or (not self._ceiling.at(epsilon) < goal and self._tries < CEILINGS):
+            self._tries += 1
+            if self.quick is not None:
+                self._ceiling = estimate.ceiling(self.pair, epsilon) or self._ceiling
+            elif self.method in ("auto", "line") and auto.select(self.pair).engine == "line":
+                found, hint = line.ceiling(self.pair, epsilon, goal)
+                self._ceiling = found or self._ceiling
+                self.look_at(hint)
+        if self._ceiling is None or not self._ceiling.at(epsilon) < goal:
+            return None
+        return LogDelta(-np.inf, goal - 1e-9, goal, self.quick is None, "line", 1.0, -np.inf)
 
-    @property
-    def _by_line(self) -> bool:
-        return self.method in ("auto", "line") and auto.select(self.pair).engine == "line"
-
-    def below(self, epsilon: float, log_goal: float, near: Hint | None = None) -> tuple[bool, bool]:
-        """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified.
-
-        `near` is where the contour of a similar pair lay.
-        """
-        if self._by_line:
-            found, hint = line.excluded(self.pair, epsilon, log_goal, near)
-            if found:
-                return True, True
-            self.look_at(hint)
-        answer = self(epsilon, log_goal)
+    def below(self, epsilon: float, log_goal: float) -> tuple[bool, bool]:
+        """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified."""
+        answer = self.under(epsilon, log_goal) or self(epsilon, log_goal)
         return answer.upper <= log_goal, answer.certified
 
     def look_at(self, hint: Hint | None) -> None:

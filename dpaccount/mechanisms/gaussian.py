@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_ndtr
+from scipy.special import log_ndtr
 
 from dpaccount import _check
 from dpaccount._log import gaussian_log_delta, gaussian_log_error
@@ -188,12 +188,12 @@ class GaussianStrip(LinearStrip):
         spread, steep = self.scale**2, tilt + 2.0
         if steep <= 4.0 * spread:
             return []
-        root = float(np.sqrt(1.0 - 4.0 * spread / steep))
-        odds = float(np.log1p(-probability) - np.log(probability))
-        turns = [0.5 + spread * (odds + float(np.log((1.0 + r) / (1.0 - r)))) for r in (-root, root)]
+        root = math.sqrt(1.0 - 4.0 * spread / steep)
+        odds = math.log1p(-probability) - math.log(probability)
+        turns = [0.5 + spread * (odds + math.log((1.0 + r) / (1.0 - r))) if abs(r) < 1.0 else math.inf for r in (-root, root)]
 
         def gap(x: float) -> float:
-            return x + 1.0 - steep * float(expit((x - 0.5) / spread - odds))
+            return x + 1.0 - steep / (1.0 + math.exp(min(odds - (x - 0.5) / spread, 700.0)))
 
         low, high = turns
         if not (np.isfinite(low) and np.isfinite(high) and gap(low) > 0.0 > gap(high)):
@@ -201,13 +201,18 @@ class GaussianStrip(LinearStrip):
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if gap(middle) > 0.0 else (low, middle)
+            if high - low < 1e-12 * (1.0 + abs(low)):
+                break
         return [(low + high) / 2]
 
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
         """x - 1 is off by ulps of x and itself, its square over s^2 by five roundings; the constant is one for all."""
-        size, own = np.abs(x) + 0.5, (x - 1.0) / self.scale
-        part = (2.0 + 3 * self._log_scale) + own * (own * 2.0) + np.abs(own) * (size * (1.0 / self.scale))
-        return (2 * ULP / self.scale**2) * size, ULP * part
+        off, own = self.loss_rounding(x), (x - 1.0) / self.scale
+        part = (2.0 + 3 * self._log_scale) + own * (own * 2.0) + np.abs(own) * ((np.abs(x) + 0.5) / self.scale)
+        return off, ULP * part
+
+    def loss_rounding(self, x: Array) -> Array:
+        return np.asarray((2 * ULP / self.scale**2) * (np.abs(x) + 0.5))
 
     def q_rounding(self, x: Array, loss: Array) -> Array:
         """The same about 0: x^2/(2 s^2) is off by 2.5 roundings of twice itself, the sum by one of it and of the constant."""

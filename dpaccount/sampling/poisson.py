@@ -88,7 +88,7 @@ class PoissonSampled(Step):
         high = float(log_sampled(inner.max_loss, q))
         if inner.log_p_only == 0.0:
             low = high = float(np.log1p(-q))
-        return Facts(inner.log_p_only + float(np.log(q)), -np.inf, low, high, self._lattice, inner.smooth, inner.proved, inner.upper_bound)
+        return Facts(inner.log_p_only + math.log(q), -np.inf, low, high, self._lattice, inner.smooth, inner.proved, inner.upper_bound)
 
     @property
     def _lattice(self) -> tuple[float, float] | None:
@@ -256,7 +256,10 @@ class PoissonSampled(Step):
         remove, add = (_one_step(self, side) for side in (sides[0], sides[-1]))
         if q == 1.0:
             return sides
-        return PoissonSampled(remove, q), Reversed(PoissonSampled(add.reversed(), q))
+        return self._of(remove), Reversed(self._of(add.reversed()))
+
+    def _of(self, step: Step) -> PoissonSampled:
+        return self if step is self.step else PoissonSampled(step, self.sampling_probability)
 
     def _exchanged(self, relation: Adjacency) -> Step:
         q = self.sampling_probability

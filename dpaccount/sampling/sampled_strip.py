@@ -81,10 +81,9 @@ class SampledStrip(Strip):
     def rounding(self, x: Array, loss: Array) -> tuple[Array, Array]:
         """p' = q A: the loss moves by w times what the step's own does; its logarithm is added to that of q."""
         inner = self.inner_loss(x)
-        off, _ = self.inner.rounding(x, inner)
-        share = np.minimum(self.probability * np.exp(np.minimum(inner - loss, 700.0)), 1.0)
-        own = share * (off + 2 * ULP * np.abs(inner)) + 4 * ULP * np.abs(loss)
-        return own, self.q_rounding(x, loss) + own + ULP * np.abs(loss)
+        share, size = np.minimum(self.probability * np.exp(np.minimum(inner - loss, 700.0)), 1.0), ULP * np.abs(loss)
+        own = share * (self.inner.loss_rounding(x) + (2 * ULP) * np.abs(inner)) + 4 * size
+        return own, self.inner.q_rounding(x, inner) + own + size
 
     def q_rounding(self, x: Array, loss: Array) -> Array:
         return self.inner.q_rounding(x, self.inner_loss(x))

@@ -13,6 +13,7 @@ swapped pair answers at -eps.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.engines.line import expansion
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.contour import Contour
-from dpaccount.engines.line.saddle import Hint, saddle
+from dpaccount.engines.line.saddle import Hint, guided, saddle
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
@@ -94,31 +95,54 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
 def excluded(
     pair: DominatingPair, epsilon: float, log_goal: float, near: Hint | None = None
 ) -> tuple[bool, Hint | None]:
-    """Whether Chernoff's bound at the saddle point proves log delta < log_goal, and where the saddle point lies; `near`
-    is that of a pair with larger losses.
+    """Whether Chernoff's bound proves log delta < log_goal, and where the saddle point lies; `near` is that of a pair with
+    larger losses."""
+    found, hint = ceiling(pair, epsilon, log_goal, near)
+    return found is not None and found.at(epsilon) < log_goal, hint
 
-    Where nodes for that saddle point cannot be had, a smaller epsilon may prove it as well: delta falls.
+
+class Ceiling(NamedTuple):
+    """log delta(eps) <= log_bound - tilt eps at every eps > 0."""
+
+    tilt: float
+    log_bound: float
+
+    def at(self, epsilon: float) -> float:
+        """The bound there, and its rounding."""
+        bound = self.log_bound - self.tilt * epsilon
+        return bound + 1e-9 * (1.0 + abs(bound)) + 4 * ULP * self.tilt * (1.0 + epsilon)
+
+
+def ceiling(
+    pair: DominatingPair, epsilon: float, log_goal: float, near: Hint | None = None
+) -> tuple[Ceiling | None, Hint | None]:
+    """Chernoff's bound at the saddle point of `epsilon`, where it may lie below log_goal, and where that point is.
+
+    Where nodes for that saddle point cannot be had, that of a smaller epsilon may do as well.
     """
     if not (epsilon > 0.0 and pair.log_p_only == -np.inf):
-        return False, None
+        return None, None
+    parts = below(pair, np.inf)
+    guide = guided(parts, epsilon)
+    if guide is not None:
+        c, spread, sketch = guide
+        if sketch.cumulants(c)[0] - sketch.cumulants(0.0)[0] - c * epsilon + log_kappa(c) >= log_goal:
+            return None, Hint(c, spread, sketch.rate(c, spread))
     for part in (1.0, 0.75, 0.5):
-        here = part * epsilon
         try:
-            axis, c, middle = saddle(below(pair, np.inf), here, None if near is None else near._replace(tilt=3.5 * near.tilt, rate=0.0))
+            if guide is not None and part == 1.0:
+                axis, middle = Axis(parts, -1.0 if parts.whole else 0.0, c, 0.0), False
+            else:
+                axis, c, middle = saddle(parts, part * epsilon, None if near is None else near._replace(tilt=3.5 * near.tilt, rate=0.0))
             if middle:
-                return False, None
-            if not axis.proved:
-                continue
-            k, _, variance = axis.cumulants(c)
-            if k - c * here + log_kappa(c) < log_goal:
-                bound = axis.log_mgf(c) + axis.rounding(c) - c * here + log_kappa(c)
-                if bound + 1e-9 * (1.0 + abs(bound)) + 4 * ULP * c * (1.0 + here) < log_goal:
-                    return True, None
-            spread = math.sqrt(variance)
-            return False, Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
+                return None, None
+            if axis.proved:
+                spread = math.sqrt(axis.cumulants(c)[2])
+                hint = Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
+                return Ceiling(c, axis.log_mgf(c) + axis.rounding(c) + log_kappa(c)), hint
         except (CannotVouch, TooManyNodes):
             continue
-    return False, None
+    return None, None
 
 
 class Nearby:

@@ -164,6 +164,13 @@ class Contour:
         slope = scale * np.real(wave @ (1 / (z + 1)))
         size = float(self.size.sum())
         absolute = scale * (self.slip + 2 * ULP * size * (1 + np.abs(self.s[-1] * epsilon)))
+        if self.jump.log_p == self.jump.log_slack == -np.inf and self.alias is not None and not self.middle:
+            with np.errstate(divide="ignore", invalid="ignore"):  # nothing to add
+                body = log_scale + np.log(value)
+                excess = np.exp(np.minimum(self.alias.log_bound(epsilon) - body, 0.0))
+                error = absolute / value
+                error = np.where((value > 0.0) & (error + excess < 1.0), error, np.inf)
+                return Readings(body, error, excess, np.maximum(scale * size / value, 1.0), log_scale + np.log(np.maximum(slope, 0.0)))
         log_jump, log_jump_error = self.jump.log_parts(epsilon)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             body = log_scale + np.log(np.abs(value))

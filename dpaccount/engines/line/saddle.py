@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.line.axis import Axis, Parts
+from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.vouch import CannotVouch, Overflow
 
 ROOM = 3.0  # in units of 1/spread
@@ -24,14 +23,45 @@ class Hint(NamedTuple):
 
 
 def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
-    """Nodes on the real axis, the saddle point, and whether it lies in the middle strip."""
+    """Nodes for a line through the saddle point and for bounds beyond it, that point, and whether it lies in the middle strip."""
     bottom = -1.0 if parts.whole else 0.0  # see `Term.log_mgf`
     if hint is not None and hint.tilt > 0.0:
-        high = 1.25 * hint.tilt + 2 * ROOM / hint.spread
+        high = hint.tilt + 2 * ROOM / hint.spread
         axis = Axis(parts, bottom, high, hint.rate)
         if rises(axis, epsilon, high):
             return *_roomy(axis, root(axis, epsilon, 1e-9 * high, high, hint.tilt)), False
-    mean, variance = _moments(parts)
+    guide = guided(parts, epsilon)
+    if guide is not None:
+        c, spread, sketch = guide
+        axis = Axis(parts, bottom, c + 1.05 * ROOM / spread, sketch.rate(c, spread))
+        off = axis.cumulants(c)[1] - epsilon - 1 / c - 1 / (c + 1)
+        if abs(off) * min(c, 1.0 / spread) < 0.1:
+            return axis, c, False
+    return _searched(parts, epsilon, bottom)
+
+
+def guided(parts: Parts, epsilon: float) -> tuple[float, float, Sketch] | None:
+    """The saddle point by a sketch, with the spread there; None where it is no guide, or the point is in the middle strip."""
+    for high in (12.0, 60.0, 300.0):
+        sketch = Sketch.of(parts, high)
+        if sketch is None:
+            return None
+        _, mean, variance = sketch.cumulants(0.0)
+        if not variance > 0.0 or mean - epsilon > 1.5 * math.sqrt(variance) + 1.0:
+            return None
+        if rises(sketch, epsilon, high):
+            gap = (epsilon - mean) / math.sqrt(variance)
+            start = min((gap + math.sqrt(gap * gap + 8.0)) / (2 * math.sqrt(variance)), 0.7 * high)  # v c + m = eps + 2/c
+            c = root(sketch, epsilon, 1e-9 * high, high, start)
+            variance = sketch.cumulants(c)[2]
+            return (c, math.sqrt(variance), sketch) if variance > 0.0 else None
+    return None
+
+
+def _searched(parts: Parts, epsilon: float, bottom: float) -> tuple[Axis, float, bool]:
+    """From proved nodes alone, for a range of tilts that is widened, or narrowed, until it holds the saddle point."""
+    axis = Axis(parts, 0.0, 0.0, 0.0)
+    _, mean, variance = axis.cumulants(0.0)
     if not variance > 0.0:
         raise CannotVouch("the privacy loss is constant below the cut")
     spread = math.sqrt(max(variance, 1e-300))
@@ -59,28 +89,6 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     raise CannotVouch("epsilon is at the edge of what the loss can reach")
 
 
-def _moments(parts: Parts) -> tuple[float, float]:
-    """Mean and variance of the loss: where all that is summed is one smooth density, from a few of its outcomes, as a guide."""
-    mean = variance = 0.0
-    for part in parts.single:
-        density = part.step.density()
-        if parts.families or part.lower > -np.inf or density is None or density.pieces or density.breaks or not part.step.facts.smooth:
-            return Axis(parts, 0.0, 0.0, 0.0).cumulants(0.0)[1:]
-        low, high = density.window(0.0, 0.0)
-        loss, log_p = density.evaluate(low + (high - low) * _ROUGH)
-        if part.upper < np.inf:
-            log_p = np.where(loss <= part.upper, log_p, -np.inf)
-        weight = np.exp(log_p - log_p.max())
-        total = float(weight.sum())
-        own = float(weight @ loss) / total
-        mean += part.times * own
-        variance += part.times * float(weight @ (loss - own) ** 2) / total
-    return mean, variance
-
-
-_ROUGH = (np.arange(64) + 0.5) / 64
-
-
 def _roomy(axis: Axis, c: float) -> tuple[Axis, float]:
     """Nodes that serve a little beyond the saddle point, where Chernoff's bounds are taken."""
     variance = axis.cumulants(c)[2]
@@ -90,11 +98,11 @@ def _roomy(axis: Axis, c: float) -> tuple[Axis, float]:
     return axis if axis.high >= needed else Axis(axis.parts, axis.low, needed, axis.rate), c
 
 
-def rises(axis: Axis, epsilon: float, high: float) -> bool:
+def rises(axis: Axis | Sketch, epsilon: float, high: float) -> bool:
     return axis.cumulants(high)[1] - epsilon - 1 / high - 1 / (high + 1) >= 0.0
 
 
-def root(axis: Axis, epsilon: float, low: float, high: float, c: float) -> float:
+def root(axis: Axis | Sketch, epsilon: float, low: float, high: float, c: float) -> float:
     """Zero of F'(c) = K'(c) - eps - 1/c - 1/(c+1), increasing on each strip: Newton from c, kept inside a bracket."""
     for _ in range(60):
         _, mean, variance = axis.cumulants(c)

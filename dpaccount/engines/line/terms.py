@@ -51,6 +51,11 @@ class Term:
         return np.asarray(self.log_p - log_total(self.log_p))
 
     @property
+    def _exact(self) -> bool:
+        """Whether the sum of K is added up without error."""
+        return self.count >= MANY and self.loss.size <= FEW
+
+    @property
     def variance(self) -> float:
         """Of the loss of one such step."""
         return self._moments[2]
@@ -111,7 +116,7 @@ class Term:
             return math.log1p(float((self.weight * self._bent(c)).sum()))
         with np.errstate(over="ignore", invalid="ignore"):
             product = self.weight * self.growth(c)
-        moved = math.fsum(product.tolist()) if product.size <= FEW else float(product.sum())
+        moved = math.fsum(product.tolist()) if self._exact else float(product.sum())
         if not -1.0 < moved < 1e280:
             raise Overflow("the tilt leaves no mass, or overflows")
         return math.log1p(moved)
@@ -132,7 +137,7 @@ class Term:
             return (16 * ULP + self.error) * min(float(gross.sum()), 4.0)
         off, part = self.rounding
         moved = float(self.weight @ growth)
-        each = float(gross @ part) + (9 * ULP + (0.0 if growth.size <= FEW else SUM)) * float(gross.sum())
+        each = float(gross @ part) + (9 * ULP + (0.0 if self._exact else SUM)) * float(gross.sum())
         each += (float(self.weight @ part) + SUM) * abs(moved)
         each += abs(c) * float(self.weight @ ((off + ULP * np.abs(self.loss)) * (1.0 + growth)))
         return each / (1.0 + moved) + 4 * ULP * abs(math.log1p(moved))

@@ -1,0 +1,109 @@
+"""The contour without its proof: the same line, as far as the integrand can be seen, and no bound on anything.
+
+What is estimated: aliasing, from K at one more tilt, and truncation, by the last points of the line. Where much cancels, or where the
+line does not end, nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpaccount._log import log_kappa, polar_log1p
+from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.line.answer import Ceiling, reflected
+from dpaccount.engines.line.axis import Axis, below
+from dpaccount.engines.line.saddle import ROOM, guided
+from dpaccount.engines.line.waves import turned
+from dpaccount.engines.vouch import CannotVouch
+from dpaccount.pair import DominatingPair
+from dpaccount.results import LogDelta
+
+AIM = 26.0  # aliasing below e^-AIM of the answer
+ALIAS = math.exp(-AIM)
+LONGEST = 3000
+VOUCH = 3e-10  # a larger error is not an answer
+FAR = 1.15  # how far beyond its visible end the line goes
+
+
+class Line:
+    """The line through the saddle point at `epsilon` >= 0; answers there and nearby. Raises `CannotVouch`."""
+
+    def __init__(self, pair: DominatingPair, epsilon: float) -> None:
+        parts = below(pair, math.inf)
+        guide = guided(parts, epsilon)
+        if guide is None or pair.log_p_only > -math.inf:
+            raise CannotVouch("no sketch serves")
+        c, spread, sketch = guide
+        reach = FAR * sketch.reach(c, spread)
+        try:
+            axis = Axis(parts, -1.0 if parts.whole else 0.0, c + ROOM / spread, reach)
+        except TooManyNodes as large:
+            raise CannotVouch(str(large)) from large
+        self.epsilon, self.c, self.k = epsilon, c, axis.log_mgf(c)
+        bend = axis.cumulants(c)[2] + 1 / c**2 + 1 / (c + 1) ** 2
+        rough = self.k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
+        self.step = 2 * math.pi / _period(axis, c, epsilon, rough - AIM, spread)
+        count = math.ceil(reach / self.step)
+        if count > LONGEST:
+            raise CannotVouch("the line needs too many points")
+        self.s = self.step * np.arange(count + 1.0)
+        self.log_phi = np.zeros(count + 1, dtype=complex)
+        for t in axis.terms:
+            real, imag, _ = turned(t.loss, t.tilted(c), self.s)
+            size, angle = polar_log1p(real, imag)
+            self.log_phi += t.count * (size + 1j * angle)
+        self.log_phi[0] -= math.log(2.0)
+
+    def reaches(self, epsilon: float) -> bool:
+        """Whether the line serves another epsilon as well: a small move of the saddle point."""
+        return epsilon >= 0.0 and abs((epsilon - self.epsilon) * self.c) <= 0.25
+
+    def answer(self, epsilon: float) -> LogDelta:
+        """log delta, with three times its estimated error on each side."""
+        z = self.c + 1j * self.s
+        wave = np.exp(self.log_phi - 1j * epsilon * self.s) / (z + 1.0)
+        tail = float(wave.real.sum())
+        wave /= z
+        value, size = float(wave.real.sum()), np.abs(wave)
+        gross = float(size.sum())
+        error = (float(size[-3:].max()) * 0.5 * size.size + 1e-13 * gross) / value if value > 0.0 else math.inf
+        if not error + 4 * ALIAS < VOUCH or gross > 30.0 * value:
+            raise CannotVouch("the digits of the estimate cancel")
+        scale = self.k - self.c * epsilon + math.log(self.step / math.pi)
+        off = 3 * (error + 4 * ALIAS) + 4e-16 * (1.0 + abs(scale))
+        log_value, log_tail = scale + math.log(value), scale + math.log(tail) - epsilon if tail > 0.0 else -math.inf
+        return LogDelta(log_value - off, log_value, min(log_value + off, 0.0), False, "line (estimate)", gross / value, log_tail)
+
+
+def _period(axis: Axis, c: float, epsilon: float, goal: float, spread: float) -> float:
+    """As `alias`, by a guide."""
+    tilts = c + np.array([0.5, 1.0, 2.0, 3.0]) / spread * (1 - 1e-9)
+    far = axis.log_mgfs(tilts) + [log_kappa(d) for d in tilts.tolist()] - tilts * epsilon - goal
+    return max(float((far / (tilts - c)).min()), -goal / c, 8.0 * spread)
+
+
+class Nearby:
+    """log delta of one pair at any real epsilon; the last line answers again while it reaches."""
+
+    def __init__(self) -> None:
+        self._last: Line | None = None
+        self._swapped: Nearby | None = None
+
+    def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
+        if epsilon < 0.0:
+            self._swapped = self._swapped or Nearby()
+            return reflected(self._swapped(pair.reversed(), -epsilon), epsilon)
+        if self._last is None or not self._last.reaches(epsilon):
+            self._last = Line(pair, epsilon)
+        return self._last.answer(epsilon)
+
+
+def ceiling(pair: DominatingPair, epsilon: float) -> Ceiling | None:
+    """Chernoff's bound at the saddle point of `epsilon`, as far as a sketch can tell."""
+    guide = guided(below(pair, math.inf), epsilon)
+    if guide is None or pair.log_p_only > -math.inf:
+        return None
+    c, _, sketch = guide
+    return Ceiling(c, sketch.cumulants(c)[0] - sketch.cumulants(0.0)[0] + log_kappa(c) + 1e-6)
