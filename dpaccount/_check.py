@@ -118,6 +118,8 @@ def flag(owner: str, name: str, value: Any) -> bool:
 
 def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int = MAX_COUNT, hint: str = "") -> int:
     """Return a whole number; floats pass only when they are whole, booleans never."""
+    if type(value) is int and minimum <= value <= maximum:
+        return value
     domain = f"a whole number >= {minimum}" if maximum == MAX_COUNT else f"a whole number in [{minimum}, {maximum}]"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.ndarray)):
         refuse(owner, name, domain, value, hint or "Pass an int.", TypeError)

@@ -450,8 +450,9 @@ class Composition(DominatingPair):
         sides = [(step.under(adjacency), count) for step, count in self.parts]
         if all(len(pairs) == 1 for pairs, _ in sides):
             return (compose_all((pairs[0], count) for pairs, count in sides),)
+        as_it_is = all(pairs[0] is step for (pairs, _), (step, _) in zip(sides, self.parts, strict=True))
         return (
-            compose_all((pairs[0], count) for pairs, count in sides),
+            self if as_it_is else compose_all((pairs[0], count) for pairs, count in sides),
             compose_all((pairs[-1], count) for pairs, count in sides),
         )
 
@@ -477,7 +478,7 @@ def compose(terms: Iterable[tuple[Any, int]]) -> DominatingPair:
     idle = [] if len(merged) == 1 else [step for step in merged if step.facts == Facts(min_loss=0.0, max_loss=0.0, lattice=(0.0, 1.0))]
     for step in idle[: len(merged) - 1]:
         del merged[step]  # a step that reveals nothing costs nothing
-    for step, count in merged.items():
+    for step, count in ((step, count) for step, count in merged.items() if not 1 <= count <= _check.MAX_COUNT):
         _check.count("Composition", "count", count, hint=f"The step is {step!r}.")
     if len(merged) == 1:
         ((step, count),) = merged.items()

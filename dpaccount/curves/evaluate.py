@@ -58,6 +58,9 @@ class PairOption:
             return self._beyond()
         found: list[LogDelta] = []
         for curve in self.curves if lead is None else self.curves[lead : lead + 1]:
+            if found and epsilon == 0.0 and self.mutual:
+                found.append(found[0])
+                break
             smaller = curve.under(epsilon, found[0].lower) if found and curve is not self.curves[0] else None
             found.append(smaller or curve(epsilon, goal))
             if found[-1].lower > goal and not self.one_sided:
@@ -328,7 +331,7 @@ class Evaluator:
     def hint(self) -> Hint | None:
         """Where the last contour of the first pair option lay."""
         curves = [curve for o in self.options if isinstance(o, PairOption) for curve in o.curves]
-        return next((c.nearby.hint for c in curves if c.nearby.hint is not None), None)
+        return next((curve.hint for curve in curves if curve.hint is not None), None)
 
     @property
     def lead(self) -> int | None:

@@ -84,8 +84,14 @@ class DirectedCurve:
 
     def look_at(self, hint: Hint | None) -> None:
         """Where a contour of a similar pair lay, unless this curve knows better."""
-        if self.nearby.hint is None:
-            self.nearby.hint = hint
+        lines = self.quick or self.nearby
+        if lines.hint is None:
+            lines.hint = hint
+
+    @property
+    def hint(self) -> Hint | None:
+        """Where its last contour lay."""
+        return (self.quick or self.nearby).hint
 
 
 def _excludes(found: LogDelta, goal: float) -> bool:

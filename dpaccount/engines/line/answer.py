@@ -25,6 +25,7 @@ from dpaccount.engines.line import expansion
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.contour import Contour
 from dpaccount.engines.line.saddle import Hint, guided, saddle
+from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 from dpaccount.results import LogDelta
@@ -36,7 +37,9 @@ REACH = 42.0  # in units of 1/spread: how far most lines go
 
 def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
     """Where the saddle-point approximation of log delta crosses `log_delta`, with the saddle point: a first guess, no more."""
-    axis = Axis(below(pair, np.inf), 0.0, 0.0, 0.0)
+    parts = below(pair, np.inf)
+    sketch = Sketch.of(parts, 12.0) if pair.log_p_only == -np.inf else None
+    axis = sketch or Axis(parts, 0.0, 0.0, 0.0)
     _, mean, variance = axis.cumulants(0.0)
     spread = math.sqrt(max(variance, 1e-300))
     c = max(math.sqrt(-2 * log_delta), 1.0) / spread
@@ -46,11 +49,13 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
         k, mean, variance = axis.cumulants(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
-        value = axis.log_mass + k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
+        value = base + k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
         return value, epsilon, variance
 
     try:
-        axis = Axis(axis.parts, 0.0, 1.5 * c, 0.0)
+        sketch = Sketch.of(parts, 1.5 * c) if sketch is not None else None
+        axis = sketch or Axis(parts, 0.0, 1.5 * c, 0.0)
+        base = axis.log_mass if isinstance(axis, Axis) else -axis.cumulants(0.0)[0]
         low, high = math.log(1e-4 * c), math.log(1.5 * c)
         here, last = math.log(0.8 * c), None
         for _ in range(14):
@@ -68,8 +73,8 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
         return normal, None
     if not 0.01 * normal < epsilon < 100 * normal:
         return normal, None
-    spread = math.sqrt(max(variance, 1e-300))
-    return epsilon, Hint(math.exp(here), spread, REACH / spread)
+    spread, c = math.sqrt(max(variance, 1e-300)), math.exp(here)
+    return epsilon, Hint(c, spread, REACH / spread if sketch is None else sketch.rate(c, spread))
 
 
 def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> Contour:

@@ -14,7 +14,7 @@ from dpaccount._log import log_kappa, polar_log1p
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.line.answer import Ceiling, reflected
 from dpaccount.engines.line.axis import Axis, below
-from dpaccount.engines.line.saddle import ROOM, guided
+from dpaccount.engines.line.saddle import ROOM, Hint, guided
 from dpaccount.engines.line.waves import turned
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
@@ -24,15 +24,16 @@ AIM = 26.0  # aliasing below e^-AIM of the answer
 ALIAS = math.exp(-AIM)
 LONGEST = 3000
 VOUCH = 3e-10  # a larger error is not an answer
+BEYOND = 1.7  # how much farther a line goes that is proved
 FAR = 1.15  # how far beyond its visible end the line goes
 
 
 class Line:
     """The line through the saddle point at `epsilon` >= 0; answers there and nearby. Raises `CannotVouch`."""
 
-    def __init__(self, pair: DominatingPair, epsilon: float) -> None:
+    def __init__(self, pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> None:
         parts = below(pair, math.inf)
-        guide = guided(parts, epsilon)
+        guide = guided(parts, epsilon, hint)
         if guide is None or pair.log_p_only > -math.inf:
             raise CannotVouch("no sketch serves")
         c, spread, sketch = guide
@@ -41,6 +42,7 @@ class Line:
             axis = Axis(parts, -1.0 if parts.whole else 0.0, c + ROOM / spread, reach)
         except TooManyNodes as large:
             raise CannotVouch(str(large)) from large
+        self.hint = Hint(c, spread, BEYOND * reach)
         self.epsilon, self.c, self.k = epsilon, c, axis.log_mgf(c)
         bend = axis.cumulants(c)[2] + 1 / c**2 + 1 / (c + 1) ** 2
         rough = self.k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
@@ -89,6 +91,7 @@ class Nearby:
 
     def __init__(self) -> None:
         self._last: Line | None = None
+        self.hint: Hint | None = None
         self._swapped: Nearby | None = None
 
     def __call__(self, pair: DominatingPair, epsilon: float) -> LogDelta:
@@ -96,7 +99,8 @@ class Nearby:
             self._swapped = self._swapped or Nearby()
             return reflected(self._swapped(pair.reversed(), -epsilon), epsilon)
         if self._last is None or not self._last.reaches(epsilon):
-            self._last = Line(pair, epsilon)
+            self._last = Line(pair, epsilon, self.hint)
+            self.hint = self._last.hint
         return self._last.answer(epsilon)
 
 

@@ -40,8 +40,16 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     return _searched(parts, epsilon, bottom)
 
 
-def guided(parts: Parts, epsilon: float) -> tuple[float, float, Sketch] | None:
+def guided(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[float, float, Sketch] | None:
     """The saddle point by a sketch, with the spread there; None where it is no guide, or the point is in the middle strip."""
+    if hint is not None:
+        high = hint.tilt + 2 * ROOM / hint.spread
+        sketch = Sketch.of(parts, high)
+        if sketch is not None and rises(sketch, epsilon, high):
+            c = root(sketch, epsilon, 1e-9 * high, high, hint.tilt)
+            variance = sketch.cumulants(c)[2]
+            if variance > 0.0:
+                return c, math.sqrt(variance), sketch
     for high in (12.0, 60.0, 300.0):
         sketch = Sketch.of(parts, high)
         if sketch is None:
