@@ -162,8 +162,10 @@ class _Search:
         quick = replace(self, method="estimate", known={}, finest=NEAR)
         try:
             start = quick._start(free)
-            made = self.family(start)
-            if not isinstance(made, DominatingPair) or any(select(side).engine != "line" for side in made.under(self.adjacency)):
+            made = self.profile(start)
+            if not isinstance(made, PrivacyProfile) or made.method != "auto" or not isinstance(made.guarantee, DominatingPair):
+                return None
+            if any(select(side).engine != "line" for side in made.directions):
                 return None
             good, bad = quick._enclose(start, quick._direction(start))
             if good is None or bad is None or min(good, bad) < USUAL:
@@ -201,6 +203,8 @@ class _Search:
         made = self.family(int(value) if self.integer else value)
         if isinstance(made, Guarantee):
             return PrivacyProfile(made, self.adjacency, method=self.method)
+        if self.method == "estimate" and isinstance(made, PrivacyProfile) and made.method == "auto":
+            return PrivacyProfile(made.guarantee, made.adjacency, method=self.method, conversion=made.conversion)
         if not (hasattr(made, "delta") and hasattr(made, "epsilon")):
             _check.refuse("calibrate", "family", "a function to guarantees, or to objects with .delta and .epsilon", made, kind=TypeError)
         return made
