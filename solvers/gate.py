@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
+from solvers.factorisations import Factorisation, Participation
 from solvers.random import RandomSource
 
 Array = npt.NDArray[np.float64]
@@ -65,9 +66,38 @@ class Gate:
         """
         return self.source.choice(np.asarray(scores) * (epsilon / (2.0 * sensitivity)))
 
+    def prefix_sums(
+        self, factorisation: Factorisation, participation: Participation, dimension: int, *, sensitivity: float, noise_multiplier: float
+    ) -> PrefixSums:
+        """A stream that takes one gradient sum a step and gives prefix sums with the correlated noise B Z.
+
+        `sensitivity` bounds what one record adds to one step in l2. The whole stream is accounted by ``Gaussian(noise_multiplier)``.
+        """
+        return PrefixSums(self.source, factorisation, participation, dimension, sensitivity, noise_multiplier)
+
     def poisson_batch(self, size: int, probability: float) -> npt.NDArray[np.bool_]:
         """Which records are in a batch, each independently with the given probability; what follows is accounted as sampled."""
         return self.source.included(probability, size)
+
+
+class PrefixSums:
+    """``S_t + (B Z)_t`` on the grid of its own noise, Z of scale ``noise_multiplier sensitivity sens(C)``, drawn before the first step."""
+
+    def __init__(
+        self, source: RandomSource, factorisation: Factorisation, participation: Participation, dimension: int, sensitivity: float,
+        noise_multiplier: float,
+    ) -> None:
+        scale = noise_multiplier * sensitivity * factorisation.sensitivity(participation)
+        self.decoder = factorisation.decoder()
+        self.scales = scale * factorisation.noise_norms()
+        self.noise = source.gaussian(scale, (self.decoder.shape[1], dimension))
+        self.total, self.step = np.zeros(dimension), 0
+
+    def release(self, value: Array) -> Array:
+        """The noisy sum of this value and all before it."""
+        self.total = self.total + value
+        t, self.step = self.step, self.step + 1
+        return on_grid(self.total, self.decoder[t] @ self.noise, float(self.scales[t]))
 
 
 def on_grid(value: Array, noise: Array, scale: float) -> Array:

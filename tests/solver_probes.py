@@ -70,6 +70,12 @@ class Recorder(Gate):
 
         return self._answer("select", scores, sensitivity, epsilon, fresh)
 
+    def prefix_sums(self, factorisation, participation, dimension, *, sensitivity, noise_multiplier):
+        """A stream that is recorded as what it is: one Gaussian query of C G, asked when the last step is in."""
+        scale = 0.0 if self.noise_off else noise_multiplier
+        plain = Gate.prefix_sums(self, factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=scale)
+        return RecordedSums(self, plain, factorisation, sensitivity * factorisation.sensitivity(participation), noise_multiplier)
+
     def poisson_batch(self, size, probability):
         """The same for the records that two data sets share, whatever their number."""
         self.batches, self.sampling = self.batches + 1, probability
@@ -83,6 +89,28 @@ class Recorder(Gate):
         return sum(steps[1:], start=steps[0])
 
 
+@dataclass
+class RecordedSums:
+    """Prefix sums on their way through a `Recorder`."""
+
+    gate: Recorder
+    plain: Any
+    factorisation: Any
+    sensitivity: float
+    noise: float
+    rows: list[Any] = field(default_factory=list)
+
+    def release(self, value):
+        self.rows.append(value)
+        fresh = self.plain.release(value)
+        answer = fresh if self.gate.replay is None else self.gate.replay[len(self.gate.answers)]
+        self.gate.answers.append(answer)
+        if len(self.rows) == self.factorisation.steps:
+            encoded = self.factorisation.encoder() @ np.array(self.rows)
+            self.gate.queries.append(Query("gaussian", encoded.ravel(), self.sensitivity, self.noise, 1.0))
+        return answer
+
+
 class Halved(Gate):
     """A planted fault: half the noise that is claimed."""
 
@@ -94,6 +122,9 @@ class Halved(Gate):
 
     def select(self, scores, *, sensitivity, epsilon):
         return super().select(scores, sensitivity=sensitivity, epsilon=2 * epsilon)
+
+    def prefix_sums(self, factorisation, participation, dimension, *, sensitivity, noise_multiplier):
+        return super().prefix_sums(factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
 
 
 def moved(first: list[Query], second: list[Query]) -> float:

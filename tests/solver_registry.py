@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from solvers.algorithms import frank_wolfe, gradient_descent
+from solvers.algorithms import frank_wolfe, ftrl, gradient_descent, localisation, projected_noisy_sgd
 from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from solvers.factorisations import BinaryTree, SquareRoot
 from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
 from solvers.problem import Problem
 from solvers.release import Release
@@ -93,6 +94,33 @@ def wolfe(loss, feasible=None, problem=None, **options):
     return run
 
 
+def one_pass(loss, **options):
+    """A runner of projected noisy SGD."""
+
+    def run(features, labels, adjacency, gate):
+        made = Problem(features, labels, loss, L2Ball(4.0), ridge=0.1)
+        return projected_noisy_sgd(made, adjacency=adjacency, random=gate, **{"noise_multiplier": 2.0, **options})
+
+    return run
+
+
+def leader(loss, problem=None, **options):
+    """A runner of DP-FTRL: two batches, two passes."""
+    options = {"noise_multiplier": 2.0, "batches": 2, "epochs": 2, "learning_rate": 0.3, **options}
+
+    def run(features, labels, adjacency, gate):
+        made = Problem(features, labels, loss, L2Ball(4.0), **(problem or {}))
+        return ftrl(made, adjacency=adjacency, random=gate, **options)
+
+    return run
+
+
+def phased(features, labels, adjacency, gate):
+    """Two phases of two steps."""
+    made = Problem(features, labels, Quantile(0.3), L2Ball(4.0))
+    return localisation(made, noise_multiplier=2.0, phases=2, steps=2, learning_rate=0.3, adjacency=adjacency, random=gate)
+
+
 HULL = Polytope([[4.0, 0.0, 0.0], [0.0, -3.0, 1.0], [-2.0, 2.0, 2.0], [0.0, 0.0, -4.0]])
 
 PROBED: dict[str, Probed] = {
@@ -116,6 +144,16 @@ PROBED: dict[str, Probed] = {
     "logistic face, three classes": Probed(face(PrivateLogisticRegression, classes=(0, 1, 2)), labels=(0.0, 1.0, 2.0), least=0.8),
     "linear face": Probed(face(PrivateLinearRegression, label_range=(-2.0, 3.0)), labels=(-1e300, 0.0, 1e300)),
     "linear face, range found": Probed(face(PrivateLinearRegression), labels=(-1e300, 0.0, 1e-300, 3.0)),
+    "projected noisy SGD": Probed(one_pass(ClippedSquared(0.5)), (-1e300, 0.1, 1e300), ("replace-one",), ledger=False),
+    "projected noisy SGD, random order": Probed(
+        one_pass(Logistic(), order="random", method="contraction"), adjacencies=("replace-one",), ledger=False, least=0.45
+    ),
+    "FTRL": Probed(leader(Quantile(0.3)), labels=(-9.0, 0.0, 9.0), least=0.7),
+    "FTRL, tree, intercept and ridge": Probed(
+        leader(Logistic(), {"intercept": True, "ridge": 0.1}, factorisation=BinaryTree(4, "full"), output="average"), least=0.5
+    ),
+    "FTRL, bands, clipped": Probed(leader(Squared(2.0), factorisation=SquareRoot(4, 2), clipping_norm=0.4), (-1e9, 0.0, 5.0), least=0.5),
+    "localisation": Probed(phased, labels=(-9.0, 0.0, 9.0), ledger=False),
     "Frank-Wolfe, logistic": Probed(wolfe(Logistic(), scores="plain")),
     "Frank-Wolfe, incremental": Probed(wolfe(Logistic(), problem={"intercept": True, "ridge": 0.1}, scores="incremental")),
     "Frank-Wolfe, squared": Probed(wolfe(Squared(2.0), Simplex(4.0)), labels=(-1e9, 0.0, 5.0)),
@@ -144,7 +182,30 @@ def canary_wolfe(inside, gate):
     return frank_wolfe(AXIS[inside], selection_epsilon=3.0, steps=1, random=gate, progress=False)
 
 
+LAST = {
+    # exchanging the only record of a pass turns a gradient that is the same everywhere
+    inside: Problem([[1.0]], [1e9 if inside else -1e9], ClippedSquared(), Box(-99.0, 99.0)) for inside in (True, False)
+}
+
+
+def canary_pass(inside, gate):
+    options = {"noise_multiplier": 1.4, "step_size": 1.0, "adjacency": "replace-one"}
+    return projected_noisy_sgd(LAST[inside], random=gate, progress=False, **options)
+
+
+def canary_leader(inside, gate):
+    return ftrl(CANARY[inside], batches=1, epochs=2, noise_multiplier=1.0, learning_rate=1.0, random=gate, progress=False)
+
+
+def canary_phases(inside, gate):
+    options = {"phases": 1, "steps": 2, "noise_multiplier": 1.0, "learning_rate": 1.0}
+    return localisation(CANARY[inside], random=gate, progress=False, **options)
+
+
 AUDITED: dict[str, Audited] = {
+    "localisation": Audited(canary_phases, lambda release: float(release.value[0]), runs=1000, share=0.4),
+    "FTRL": Audited(canary_leader, lambda release: float(release.value[0]), runs=800, share=0.4),
+    "projected noisy SGD": Audited(canary_pass, lambda release: float(release.value[0]), runs=1000, share=0.5),
     "Frank-Wolfe": Audited(canary_wolfe, lambda release: float(release.value[0]), runs=1000, share=0.6),
     "gradient descent": Audited(canary_descent, lambda release: float(release.value[0]), share=0.6),
 }

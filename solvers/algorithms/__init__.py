@@ -1,7 +1,10 @@
 """Private optimisers, one a file; each takes a `Problem` and gives a `Release`."""
 
 from solvers.algorithms.frank_wolfe import frank_wolfe
+from solvers.algorithms.ftrl import ftrl
 from solvers.algorithms.gradient_descent import gradient_descent
+from solvers.algorithms.localisation import localisation
+from solvers.algorithms.projected_noisy_sgd import projected_noisy_sgd
 from solvers.algorithms.regularized_exponential import regularized_exponential
 
-__all__ = ["frank_wolfe", "gradient_descent", "regularized_exponential"]
+__all__ = ["frank_wolfe", "ftrl", "gradient_descent", "localisation", "projected_noisy_sgd", "regularized_exponential"]

@@ -1,0 +1,182 @@
+"""Localisation: phases on disjoint rows, each starting where the one before ended, with half its step and half its noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaccount import _check
+from dpaccount.adjacency import Adjacency
+from dpaccount.mechanisms.gaussian import Gaussian
+from solvers.algorithms.gradient_descent import _clip, default_rate
+from solvers.budget import budget, gaussian_steps_noise, relation_of
+from solvers.gate import Gate, gate_of
+from solvers.problem import Problem
+from solvers.progress import steps as counted
+from solvers.release import Release
+
+Array = npt.NDArray[np.float64]
+Places = npt.NDArray[np.int64]
+OWNER = "localisation"
+MOST_PHASES = 40
+
+
+def localisation(
+    problem: Problem,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise_multiplier: float | None = None,
+    phases: int = 3,
+    steps: int = 20,
+    rows: Any = None,
+    learning_rate: float | None = None,
+    clipping_norm: float | None = None,
+    start: Any = None,
+    public_size: int | None = None,
+    adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
+    random: Any = None,
+    progress: bool | None = None,
+    reveal_unprotected: bool = False,
+) -> Release:
+    """Phase i = 1 .. k: T steps ``theta <- Proj_C(theta - eta 2^(1-i) (clipped gradients of its rows + N(0, (sigma L)^2 I)))``, averaged.
+
+    Every row serves one phase, so that the phases compose in parallel. For stochastic convex optimisation: later phases see fresh rows, and
+    start near the minimum. The step of sums halves while phases halve in size, so on means it falls by four, as in FKT20.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its ridge is shared among the phases as their expected sizes are.
+    epsilon, delta : float, together
+        The budget, epsilon > 0 and delta in (0, 1).
+    noise_multiplier : float, instead of the budget
+        sigma >= 0, of every step of every phase, over the clipping norm.
+    phases : int
+        k in [1, 40]. Each record joins phase i with probability 2^-i, drawn by itself; the last phase takes the rest.
+    steps : int
+        T >= 1 in every phase.
+    rows : sequence of k index arrays, optional
+        The rows of each phase, instead of drawing them; disjoint, which is checked. Not under add-or-remove, where places shift.
+    learning_rate : float
+        eta > 0 of the first phase. Default Theorem 6.11's for its size; it needs a bounded set.
+    clipping_norm : float
+        L > 0. Default `problem.lipschitz`.
+    start : array
+        In C. Default the point of C nearest to 0.
+    public_size : int
+        n for the default step. Under replace-one and zero-out the true one is public; under add-or-remove it must be given, or the step.
+    adjacency : {"add-or-remove", "replace-one", "zero-out"}
+    random : RandomSource, optional
+        Default the operating system's generator.
+    progress : bool, optional
+        A bar on standard error: by default on a terminal alone.
+    reveal_unprotected : bool
+        Adds the final objective to `Release.unprotected`. It is not private.
+
+    Returns
+    -------
+    Release
+        `value` is the mean iterate of the last phase.
+
+    Guarantee
+    ---------
+    ``T Gaussian(sigma)``: the largest of the phases, all of which cost that. A record's phase is T Gaussians; what came before does not
+    know it, and what follows is computed from what was released and from other rows.
+
+    References
+    ----------
+    Feldman, Koren, Talwar (2020), Section 4, with noisy gradient descent inside a phase; Theorem 6.11 of the chapter for the first step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers.algorithms import localisation
+    >>> from solvers.losses import Logistic
+    >>> from solvers.problem import Problem
+    >>> from solvers.sets import L2Ball
+    >>> x = np.linspace(-1.0, 1.0, 200)[:, None]
+    >>> problem = Problem(x, np.sign(x[:, 0]), Logistic(), L2Ball(5.0))
+    >>> release = localisation(problem, epsilon=1.0, delta=1e-5, public_size=200)
+    >>> release.value.shape, round(float(release.epsilon(delta=1e-5)), 6)
+    ((1,), 1.0)
+    """
+    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    count = _check.count(OWNER, "phases", phases, maximum=MOST_PHASES)
+    total = _check.count(OWNER, "steps", steps)
+    sigma = _noise(relation, total, epsilon, delta, noise_multiplier)
+    clip = _clip(problem, clipping_norm)
+    rate = _rate(problem, relation, total, sigma, clip, learning_rate, public_size, count)
+    feasible, size = problem.constraint, problem.dimension
+    theta = feasible.start(size) if start is None else feasible.checked(OWNER, "start", start, size)
+    revealed = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
+    parts = _drawn(gate, problem.num_records, count) if rows is None else _given(problem, relation, rows, count)
+    for t in counted(OWNER, count * total, progress):
+        i, within = divmod(t, total)
+        if within == 0:
+            mean = np.zeros(size)
+        gradient = problem.data_gradient(theta, clip, parts[i])
+        noisy = gate.gaussian(gradient, sensitivity=problem.sensitivity(clip), noise_multiplier=sigma)
+        theta = feasible.project(theta - rate * 0.5**i * (noisy + _share(i, count) * problem.ridge * theta))
+        mean += theta / total
+        if within == total - 1:
+            theta = feasible.project(mean)
+    shown = {"phases": count, "steps": total, "noise_multiplier": sigma, "learning_rate": rate, "clipping_norm": clip}
+    more = {"secure_noise": gate.secure}
+    return Release(
+        theta, total * Gaussian(sigma), relation, {**shown, **more}, {"objective": problem.objective(theta)} if revealed else None
+    )
+
+
+def _share(phase: int, count: int) -> float:
+    """The share of records that phase 0 .. count - 1 expects."""
+    return 0.5 ** min(phase + 1, count - 1)
+
+
+def _noise(relation: Adjacency, total: int, epsilon: Any, delta: Any, noise_multiplier: Any) -> float:
+    given = noise_multiplier is not None
+    if given == (epsilon is not None or delta is not None):
+        _check.refuse(OWNER, "epsilon", "given with delta, or noise_multiplier instead of both", epsilon, kind=TypeError)
+    if given:
+        return _check.real(OWNER, "noise_multiplier", noise_multiplier, low=0.0)
+    found = gaussian_steps_noise(budget(OWNER, epsilon, delta, relation), total)
+    assert found is not None
+    return found
+
+
+def _rate(
+    problem: Problem, relation: Adjacency, total: int, sigma: float, clip: float, learning_rate: Any, public_size: Any, count: int
+) -> float:
+    if learning_rate is not None:
+        return _check.real(OWNER, "learning_rate", learning_rate, low=0.0, open_low=True)
+    if public_size is None and relation is Adjacency.ADD_OR_REMOVE:
+        hint = "The number of records is private under add-or-remove; the default learning rate needs it."
+        _check.refuse(OWNER, "public_size", "given where learning_rate is not", public_size, hint, TypeError)
+    size = problem.num_records if public_size is None else _check.count(OWNER, "public_size", public_size)
+    return default_rate(problem, total, sigma, 1.0, clip, size * _share(0, count))
+
+
+def _drawn(gate: Gate, size: int, count: int) -> list[Places]:
+    """A phase for every record by itself: i with probability 2^-i, the last with what is left; disjoint by construction."""
+    place = count - 1 - np.frexp(gate.source.integers(1 << (count - 1), size).astype(np.float64))[1]  # leading zeros of count - 1 bits
+    return [np.flatnonzero(place == i) for i in range(count)]
+
+
+def _given(problem: Problem, relation: Adjacency, rows: Any, count: int) -> list[Places]:
+    """The caller's phases, if no row is in two of them."""
+    if relation is Adjacency.ADD_OR_REMOVE:
+        hint = "Adding a record shifts the places of others; leave them to be drawn."
+        _check.refuse(OWNER, "rows", "given under replace-one or zero-out", str(relation), hint)
+    parts = [np.asarray(part) for part in rows]
+    if len(parts) != count or any(part.ndim != 1 or (part.size and part.dtype.kind not in "iu") for part in parts):
+        _check.refuse(OWNER, "rows", f"{count} arrays of row numbers", [part.shape for part in parts])
+    every = np.concatenate([part.astype(np.int64) for part in parts])
+    if every.size and (every.min() < 0 or every.max() >= problem.num_records):
+        _check.refuse(OWNER, "rows", f"row numbers in [0, {problem.num_records})", int(every.min() if every.min() < 0 else every.max()))
+    places, uses = np.unique(every, return_counts=True)
+    if (uses > 1).any():
+        hint = "Phases compose in parallel only on disjoint rows."
+        _check.refuse(OWNER, "rows", "disjoint", f"row {int(places[uses > 1][0])} twice", hint)
+    return [part.astype(np.int64) for part in parts]
