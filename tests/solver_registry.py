@@ -198,7 +198,7 @@ def canary_leader(inside, gate):
 
 
 def canary_phases(inside, gate):
-    options = {"phases": 1, "steps": 2, "noise_multiplier": 1.0, "learning_rate": 1.0}
+    options = {"phases": 1, "steps": 1, "noise_multiplier": 1.0, "learning_rate": 1.0}
     return localisation(CANARY[inside], random=gate, progress=False, **options)
 
 
