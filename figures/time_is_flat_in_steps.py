@@ -23,10 +23,11 @@ def draw(numbers: dict[str, Any]) -> Figure:
     figure = Figure(figsize=(7.2, 6.0))
     above, below = figure.subplots(2, 1, sharex=True)
     flat, others = numbers["sampled"], numbers["fixed"]
-    for axes, field, scale, place in ((above, "seconds", 1e3, (-8, 11)), (below, "relative_width", 1.0, (9, -14))):
+    for axes, field, scale in ((above, "seconds", 1e3), (below, "relative_width", 1.0)):
         axes.plot(flat["steps"], scale * flat[field], "o-", color=BLUE, label=r"noise multiplier 2, $q=2/\sqrt{\mathrm{steps}}$")
         axes.plot(others["steps"], scale * others[field], "D", color=VERMILION, markersize=7, label="other runs: noise multiplier, $q$")
         for x, y, sigma, q in zip(others["steps"], scale * others[field], others["sigma"], others["q"], strict=True):
+            place = (-8, 11) if y > scale * flat[field][flat["steps"] == x].max() else (9, -14)  # clear of the line
             axes.annotate(f"{sigma:g}, {q:g}", (x, y), place, textcoords="offset points", color=VERMILION)
     above.set(xscale="log", ylim=(0.0, 1.6e3 * max(flat["seconds"].max(), others["seconds"].max())), ylabel="milliseconds")
     above.set_xlim(4e2, 2.5e9)

@@ -137,8 +137,9 @@ def test_time_is_flat_in_steps_and_every_width_is_certified():
     for rows in numbers.values():
         assert rows["certified"].all()
         assert (rows["seconds"] < 0.05).all()
-        assert (rows["relative_width"] < 1e-8).all()
-    assert (flat["relative_width"][flat["steps"] <= 1e5] < 1e-10).all()
+        assert (rows["relative_width"] < 2e-9).all()
+    assert (flat["relative_width"][flat["steps"] <= 1e6] < 1e-10).all()
+    assert (numbers["fixed"]["relative_width"] < 1e-10).all()
 
 
 def test_certified_digits_cost_less_than_a_grid():
