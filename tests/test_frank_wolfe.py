@@ -120,9 +120,9 @@ def test_drifting_sums_are_made_anew(monkeypatch):
 
 
 def test_sparse_data_are_never_made_dense():
-    """2,000 rows of 2,000,000 columns: 32 GB if they were."""
+    """2,000 rows of 500,000 columns: 8 GB if they were."""
     rng = np.random.default_rng(0)
-    x = sparse.csr_array((np.ones(20_000), (np.arange(20_000) % 2000, rng.integers(0, 2_000_000, 20_000))), shape=(2000, 2_000_000))
+    x = sparse.csr_array((np.ones(20_000), (np.arange(20_000) % 2000, rng.integers(0, 500_000, 20_000))), shape=(2000, 500_000))
     problem = Problem(x, np.where(np.arange(2000) % 3, 1, -1), Logistic(), L1Ball(5.0), row_norm="linf")
     release = frank_wolfe(problem, selection_epsilon=1.0, steps=3, random=seeded(0))
     assert release.diagnostics["scores"] == "incremental"
@@ -206,13 +206,13 @@ def test_scores_are_charged_by_the_smaller_of_both_norms():
 
 
 def test_more_budget_gets_nearer_to_the_minimum():
-    problem = words(2000)
+    problem = words(1500)
     found = [
-        np.mean([problem.objective(frank_wolfe(problem, epsilon=e, delta=1e-5, steps=80, random=seeded(k)).value) for k in range(3)])
+        np.mean([problem.objective(frank_wolfe(problem, epsilon=e, delta=1e-5, steps=80, random=seeded(k)).value) for k in range(2)])
         for e in (0.1, 1.0, 8.0)
     ]
     assert found[0] > found[1] > found[2]
-    assert found[1] < 2000 * math.log(2.0)
+    assert found[1] < 1500 * math.log(2.0)
     assert found[2] < 1.15 * problem.objective(exact(problem, 400).value)
 
 

