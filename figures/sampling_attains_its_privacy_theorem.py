@@ -57,5 +57,6 @@ def draw(numbers: dict[str, Any]) -> Figure:
     right.legend(loc="upper right")
     left.set_title("privacy profile", loc="left")
     right.set_title("trade-off", loc="left")
-    figure.supxlabel("Densities proportional to the exponential of minus the functions shown, on the line; G = 1, mu = 1; by quadrature", fontsize=11)
+    caption = r"Densities proportional to $e^{-F}$ with the functions $F$ shown, on the line; $G = \mu = 1$; by quadrature"
+    figure.supxlabel(caption, fontsize=11)
     return figure

@@ -69,7 +69,8 @@ def draw(numbers: dict[str, Any]) -> Figure:
     left, right = figure.subplots(1, 2)
     n = numbers["n"]
     left.plot(n, numbers["series"], color=BLUE, label="values of single losses, expected")
-    left.plot(numbers["counted n"], numbers["counted"], color=BLUE, linestyle="none", marker="o", label="the same, counted (6 proposals at once)")
+    counted = {"color": BLUE, "linestyle": "none", "marker": "o"}
+    left.plot(numbers["counted n"], numbers["counted"], label="the same, counted (6 proposals at once)", **counted)
     left.plot(n, numbers["series"][0] * (n / n[0]) ** 2, color=BLACK, linestyle=":", label=r"slope 2: $n^2$")
     left.plot(n, numbers["exact"], color=VERMILION, linestyle=(0, (5, 2)), label="steps with gradients of all losses")
     left.set(xscale="log", yscale="log", xlabel=r"records $n$", ylabel="queries of one draw")
@@ -89,7 +90,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
     right.legend(loc="upper left", fontsize=10)
     right.set_title("population risk, up to logarithms", loc="left")
     figure.supxlabel(
-        rf"Left: logistic loss on the unit ball, $\delta = 10^{{-5}}$, total variation $10^{{-7}}$. Right: GLL22, Figure 1, and its Section 7",
+        r"Left: logistic loss on the unit ball, $\delta = 10^{-5}$, total variation $10^{-7}$. Right: GLL22, Figure 1, and its Section 7",
         fontsize=11,
     )
     return figure

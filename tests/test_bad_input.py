@@ -14,6 +14,7 @@ import dpaccount
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.bestof import BestOf
 from dpaccount.calibration import UnreachableTarget, calibrate
+from dpaccount.curves.approximate import approximate_draw
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.auto import select
 from dpaccount.mechanisms.curve import CurvePair
@@ -23,9 +24,11 @@ from dpaccount.mechanisms.finite import FinitePair
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.log_concave import StronglyLogConcave
 from dpaccount.mechanisms.pure import ApproximateDP, PureDP
 from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.pair import DominatingPair
+from dpaccount.regularized import RegularizedExponentialMechanism
 from dpaccount.renyi import RenyiBound
 from dpaccount.sampling.fixed_size import FixedSizeSampled
 from dpaccount.sampling.poisson import PoissonSampled, amplified, unamplified
@@ -65,6 +68,18 @@ def pair(call: Callable[[Any], Any]) -> Row:
     return call, NOT_PAIRS
 
 
+def regularized(**changed: Any) -> RegularizedExponentialMechanism:
+    given: dict[str, Any] = {"lipschitz": 1.0, "num_records": 10, "inverse_temperature": 1.0, "regularization": 1.0, **changed}
+    return RegularizedExponentialMechanism(**given)
+
+
+def asked(kind: str, name: str) -> Callable[[Any], Any]:
+    """A calibration with one argument left open."""
+    rest = {"epsilon": 1.0, "delta": 1e-5, "lipschitz": 1.0, "num_records": 10, "dimension": 2, "diameter": 1.0}
+    return lambda v: getattr(RegularizedExponentialMechanism, kind)(**{**rest, name: v})
+
+
+concave = StronglyLogConcave(1.0, 1.0)
 INFINITE = (float("inf"), float("-inf"))
 Table = dict[str, Row]
 STEP_METHODS: tuple[Any, ...] = (
@@ -92,6 +107,38 @@ TABLE: Table = {
     ),
     "GaussianDP.mu": number(GaussianDP, -0.1, 1e-101, 1e101, [1.0]),
     "GaussianDP.relation": (lambda v: GaussianDP(1.0, v), ("as-written", "both", 1.0, True, ["replace-one"])),
+    "StronglyLogConcave.lipschitz": number(lambda v: StronglyLogConcave(v, 1.0), -0.1, 1e-101, 1e101, [1.0]),
+    "StronglyLogConcave.strong_convexity": number(lambda v: StronglyLogConcave(1.0, v), 0.0, -0.1, 1e-101, 1e101, [1.0]),
+    "StronglyLogConcave.relation": (lambda v: StronglyLogConcave(1.0, 1.0, v), ("as-written", "both", 1.0, True, ["replace-one"])),
+    "StronglyLogConcave.renyi.order": number(concave.renyi, 1.0, -2.0),
+    "StronglyLogConcave.deviation.distance": number(concave.deviation, -0.1),
+    "StronglyLogConcave.deviation.around": text(lambda v: concave.deviation(1.0, around=v)),
+    **{
+        f"RegularizedExponentialMechanism.{name}": number(lambda v, name=name: regularized(**{name: v}), -0.1, 1e101, [1.0])
+        for name in ("lipschitz", "inverse_temperature", "regularization", "strong_convexity")
+    },
+    "RegularizedExponentialMechanism.num_records": whole(lambda v: regularized(num_records=v), 0, -1),
+    **{
+        f"RegularizedExponentialMechanism.{kind}.{name}": row
+        for kind in ("for_empirical_risk", "for_population_risk")
+        for name, row in {
+            **{name: number(asked(kind, name), 0.0, -1.0, [1.0]) for name in ("epsilon", "delta", "lipschitz", "diameter")},
+            **{name: whole(asked(kind, name), 0) for name in ("num_records", "dimension")},
+            "strong_convexity": number(asked(kind, "strong_convexity"), -1.0, [1.0]),
+            "rule": text(asked(kind, "rule")),
+        }.items()
+    },
+    **{
+        f"RegularizedExponentialMechanism.{kind}.{name}": row
+        for kind in ("empirical_risk", "population_risk")
+        for name, row in {
+            "dimension": whole(lambda v, kind=kind: getattr(regularized(), kind)(dimension=v, diameter=1.0), 0),
+            "diameter": number(lambda v, kind=kind: getattr(regularized(), kind)(dimension=1, diameter=v), 0.0, -1.0, [1.0]),
+        }.items()
+    },
+    "approximate_draw.guarantee": pair(lambda v: approximate_draw(v, 0.1)),
+    "approximate_draw.total_variation": number(lambda v: approximate_draw(Gaussian(1.0), v), -0.1, 1.1, [0.1]),
+    "approximate_draw.adjacency": text(lambda v: approximate_draw(Gaussian(1.0), 0.1, v)),
     "PureDP.epsilon": number(PureDP, -0.1, 701.0, [1.0]),
     "ApproximateDP.epsilon": number(lambda v: ApproximateDP(v, 0.1), -0.1, 701.0, [1.0]),
     "ApproximateDP.delta": number(lambda v: ApproximateDP(1.0, v), -0.1, 1.1, [0.1]),

@@ -25,10 +25,12 @@ from figures import (
     late_records_pay_more,
     ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
+    sampling_attains_its_privacy_theorem,
     sampling_makes_the_trade_off_asymmetric,
     the_hard_corner_keeps_its_digits,
     the_line_runs_through_the_saddle,
     time_is_flat_in_steps,
+    values_alone_cost_the_square_of_the_budget,
 )
 from figures.__main__ import scripts
 from figures._style import STYLE, save
@@ -214,6 +216,26 @@ def test_hidden_iterates_cost_a_bounded_epsilon():
         if "contraction" in found:
             assert (found["shifted"] <= found["contraction"] * (1 + 1e-9)).all()
     assert_allclose(numbers["curved"]["exact"], numbers["curved"]["shifted"], rtol=1e-8)
+
+
+def test_sampling_attains_its_privacy_theorem():
+    numbers = sampling_attains_its_privacy_theorem.data(quick=True)
+    assert_allclose(numbers["quadratic"], numbers["theorem"], rtol=1e-5)
+    assert (numbers["kinked"] < numbers["theorem"]).all()
+    inner = slice(1, -1)
+    assert_allclose(numbers["quadratic, trade-off"][inner], numbers["theorem, trade-off"][inner], atol=2e-4)
+    assert (numbers["kinked, trade-off"][inner] > numbers["theorem, trade-off"][inner]).all()
+
+
+def test_values_alone_cost_the_square_of_the_budget():
+    numbers = values_alone_cost_the_square_of_the_budget.data(quick=True)
+    slope = np.diff(np.log(numbers["series"])) / np.diff(np.log(numbers["n"]))
+    assert ((slope > 1.95) & (slope < 2.25)).all()
+    by_budget = np.diff(np.log(numbers["series by epsilon"])) / np.diff(np.log(numbers["epsilon"]))
+    assert ((by_budget > 1.75) & (by_budget < 2.1)).all()
+    expected = np.interp(numbers["counted n"], numbers["n"], numbers["series"])
+    assert ((numbers["counted"] > expected) & (numbers["counted"] < 4 * expected)).all()
+    assert (numbers["exact"] < 1e-4 * numbers["series"]).all()
 
 
 def test_the_command_writes_figures_in_two_formats(tmp_path):
