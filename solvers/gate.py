@@ -17,7 +17,8 @@ loss can magnify such a bit. Time and memory are not hidden. Arithmetic is not c
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,18 @@ from solvers.random import RandomSource
 Array = npt.NDArray[np.float64]
 GRID_BITS = 10
 FARTHEST = 2.0**30
+
+
+class ConvexTarget(Protocol):
+    """What `Gate.sample` draws from: a convex F on a set."""
+
+    def draw(self, rate: float, source: RandomSource) -> Array:
+        """An exact draw from density e^{-rate F}."""
+        ...
+
+    def probe(self) -> Array:
+        """F, up to a constant, at public points."""
+        ...
 
 
 class Gate:
@@ -74,6 +87,38 @@ class Gate:
         `sensitivity` bounds what one record adds to one step in l2. The whole stream is accounted by ``Gaussian(noise_multiplier)``.
         """
         return PrefixSums(self.source, factorisation, participation, dimension, sensitivity, noise_multiplier)
+
+    def objective_noise(
+        self, gradient: Callable[[Array], Array], dimension: int, *, sensitivity: float, noise_multiplier: float, law: str
+    ) -> Array:
+        """A linear term for an objective whose `gradient` moves by at most `sensitivity` in l2, at any point.
+
+        Law ``gamma``: density proportional to ``e^{-|b|/(noise_multiplier sensitivity)}``; ``gaussian``: normal with that standard
+        deviation. Not on a grid: it acts through the minimiser, and `covered` hides what that is computed to. Accounted by
+        `solvers.perturbation`, since the Hessian has its part in it.
+        """
+        scale = noise_multiplier * sensitivity
+        return self.source.gamma_norm(scale, dimension) if law == "gamma" else self.source.gaussian(scale, (dimension,))
+
+    def covered(self, value: Array, *, error: float, noise_multiplier: float, law: str) -> Array:
+        """`value` plus noise on the grid, to cover that it is known to within `error` in l2, whatever the data.
+
+        Two data sets then differ by at most 2 `error` from what is released exactly, so noise of scale
+        ``2 error noise_multiplier`` is accounted as ``PureDP(1/noise_multiplier)`` for law ``gamma`` and as Gaussian DP of
+        ``1/noise_multiplier`` for law ``gaussian``, as given under every relation.
+        """
+        scale = 2.0 * error * noise_multiplier
+        size = len(value)
+        noise = self.source.gamma_norm(scale, size) if law == "gamma" else self.source.gaussian(scale, (size,))
+        return on_grid(value, noise, scale)
+
+    def sample(self, target: ConvexTarget, *, sensitivity: float, epsilon: float) -> Array:
+        """An exact draw from density proportional to ``e^{-epsilon F/sensitivity}``.
+
+        `sensitivity` bounds the range, over the set, of what a record adds to F. Accounted by ``ExponentialMechanism(epsilon)`` under
+        add-or-remove, and under replace-one by ``ExponentialMechanism(2 * epsilon)``.
+        """
+        return target.draw(epsilon / sensitivity, self.source)
 
     def poisson_batch(self, size: int, probability: float) -> npt.NDArray[np.bool_]:
         """Which records are in a batch, each independently with the given probability; what follows is accounted as sampled."""

@@ -76,6 +76,28 @@ class Recorder(Gate):
         plain = Gate.prefix_sums(self, factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=scale)
         return RecordedSums(self, plain, factorisation, sensitivity * factorisation.sensitivity(participation), noise_multiplier)
 
+    def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law):
+        """Compares what the noise hides: the gradient at several points, for a theorem about all of them."""
+        points = np.random.default_rng(dimension).standard_normal((6, dimension)) * np.array([0.0, 0.1, 1.0, 3.0, 30.0, 300.0])[:, None]
+
+        def fresh():
+            scale = 1e-12 if self.noise_off else noise_multiplier
+            return Gate.objective_noise(self, gradient, dimension, sensitivity=sensitivity, noise_multiplier=scale, law=law)
+
+        return self._answer("objective", [gradient(point) for point in points], sensitivity, noise_multiplier, fresh)
+
+    def covered(self, value, *, error, noise_multiplier, law):
+        """The numerical error is what is covered, and is measured where it arises: there is nothing to compare."""
+        scale = 0.0 if self.noise_off else noise_multiplier
+        return self._answer("covered", 0.0, error, noise_multiplier, lambda: Gate.covered(
+            self, value, error=error, noise_multiplier=scale, law=law,
+        ))  # fmt: skip
+
+    def sample(self, target, *, sensitivity, epsilon):
+        return self._answer("sample", target.probe(), sensitivity, epsilon, lambda: Gate.sample(
+            self, target, sensitivity=sensitivity, epsilon=epsilon,
+        ))  # fmt: skip
+
     def poisson_batch(self, size, probability):
         """The same for the records that two data sets share, whatever their number."""
         self.batches, self.sampling = self.batches + 1, probability
@@ -84,7 +106,7 @@ class Recorder(Gate):
     def ledger(self, adjacency: str) -> Any:
         """The composition of what was asked, each query as its docstring at the gate says."""
         double = 2 if adjacency == "replace-one" else 1
-        kinds = {"gaussian": Gaussian, "laplace": Laplace, "select": lambda e: ExponentialMechanism(double * e)}
+        kinds = {"gaussian": Gaussian, "laplace": Laplace} | dict.fromkeys(("select", "sample"), lambda e: ExponentialMechanism(double * e))
         steps = [kinds[q.kind](q.noise) if q.sampling == 1.0 else PoissonSampled(kinds[q.kind](q.noise), q.sampling) for q in self.queries]
         return sum(steps[1:], start=steps[0])
 
@@ -126,6 +148,15 @@ class Halved(Gate):
     def prefix_sums(self, factorisation, participation, dimension, *, sensitivity, noise_multiplier):
         return super().prefix_sums(factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
 
+    def sample(self, target, *, sensitivity, epsilon):
+        return super().sample(target, sensitivity=sensitivity, epsilon=2 * epsilon)
+
+    def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law):
+        return super().objective_noise(gradient, dimension, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2, law=law)
+
+    def covered(self, value, *, error, noise_multiplier, law):
+        return super().covered(value, error=error, noise_multiplier=noise_multiplier / 2, law=law)
+
 
 def moved(first: list[Query], second: list[Query]) -> float:
     """The largest change of a query over its claimed sensitivity; both runs must have asked the same things."""
@@ -135,6 +166,7 @@ def moved(first: list[Query], second: list[Query]) -> float:
         change = a.value - b.value
         size = {
             "gaussian": lambda d: np.linalg.norm(d), "laplace": lambda d: np.abs(d).sum(), "select": lambda d: np.abs(d).max(),
+            "objective": lambda d: np.linalg.norm(d, axis=1).max(), "sample": np.ptp, "covered": np.abs,
         }[a.kind](change)  # fmt: skip
         worst = max(worst, float(size) / a.sensitivity)
     return worst

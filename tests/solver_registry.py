@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from solvers.algorithms import frank_wolfe, ftrl, gradient_descent, localisation, projected_noisy_sgd
+from solvers.algorithms import (
+    exponential_mechanism,
+    frank_wolfe,
+    ftrl,
+    gradient_descent,
+    localisation,
+    objective_perturbation,
+    projected_noisy_sgd,
+)
 from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
 from solvers.factorisations import BinaryTree, SquareRoot
-from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.losses import ClippedSquared, HuberHinge, LinearLoss, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
 from solvers.problem import Problem
 from solvers.release import Release
 from solvers.sets import Box, L1Ball, L2Ball, Polytope, Simplex
@@ -123,6 +131,31 @@ def phased(features, labels, adjacency, gate):
 
 HULL = Polytope([[4.0, 0.0, 0.0], [0.0, -3.0, 1.0], [-2.0, 2.0, 2.0], [0.0, 0.0, -4.0]])
 
+def perturbed(loss, problem=None, **options):
+    """A runner of objective perturbation."""
+
+    def run(features, labels, adjacency, gate):
+        made = Problem(features, labels, loss, L2Ball(4.0), **(problem or {}))
+        return objective_perturbation(made, adjacency=adjacency, random=gate, **options)
+
+    return run
+
+
+def drawn(loss, constraint=None, problem=None, **options):
+    """A runner of the exponential mechanism."""
+
+    def run(features, labels, adjacency, gate):
+        made = Problem(features, labels, loss, constraint or L2Ball(1.0), **(problem or {}))
+        return exponential_mechanism(made, adjacency=adjacency, random=gate, **{"epsilon": 1.0, **options})
+
+    return run
+
+
+def small(run):
+    """On the second column alone."""
+    return lambda features, labels, adjacency, gate: run(features[:, [1]] if features.shape[1] else features, labels, adjacency, gate)
+
+
 PROBED: dict[str, Probed] = {
     "gradient descent, logistic": Probed(descent(Logistic())),
     "gradient descent, intercept and ridge": Probed(descent(Logistic(), problem={"intercept": True, "ridge": 0.1})),
@@ -161,6 +194,16 @@ PROBED: dict[str, Probed] = {
     "Frank-Wolfe, hull, rows of bounded length": Probed(wolfe(HuberHinge(), HULL, {"row_norm": "l2"})),
     "Frank-Wolfe, counted": Probed(wolfe(Logistic(), selection_epsilon=None, steps=None, epsilon=0.5)),
     "Frank-Wolfe, own loss": Probed(wolfe(per_example(), problem={"row_norm": "l2"})),
+    "objective perturbation, pure": Probed(perturbed(Logistic(), epsilon=1.0), ledger=False),
+    "objective perturbation, intercept and ridge": Probed(
+        perturbed(Logistic(), {"intercept": True, "ridge": 0.1}, noise_multiplier=2.0, law="gaussian", regularization=1.0), ledger=False
+    ),
+    "objective perturbation, multinomial": Probed(perturbed(Multinomial(3), epsilon=1.0), labels=(0.0, 1.0, 2.0), ledger=False),
+    "exponential mechanism, logistic": Probed(drawn(Logistic())),
+    "exponential mechanism, hinge in a box": Probed(drawn(HuberHinge(0.1), Box(-1.0, 1.0)), least=0.5),
+    "exponential mechanism, squared": Probed(small(drawn(Squared(2.0), Box(-1.0, 1.0))), labels=(-1e9, 0.0, 5.0), least=0.6),
+    "exponential mechanism, clipped residual": Probed(small(drawn(ClippedSquared(0.5), Box(-1.0, 2.0))), labels=(-1e300, 0.1, 1e300)),
+    "exponential mechanism, quantile": Probed(small(drawn(Quantile(0.3), Box(-2.0, 1.0), delta=1e-3)), labels=(-9.0, 0.0, 9.0)),
 }
 
 
@@ -202,10 +245,55 @@ def canary_phases(inside, gate):
     return localisation(CANARY[inside], random=gate, progress=False, **options)
 
 
+@dataclass(frozen=True)
+class Pull(LinearLoss):
+    """phi = y z: no curvature, so a record moves theta as far as its slope allows."""
+
+    @property
+    def smooth(self):
+        return True
+
+    @property
+    def curvature(self):
+        return 1e-9
+
+    def slope(self, reach=np.inf):
+        return 1.0
+
+    def targets(self, owner, labels, size):
+        return np.asarray(labels, dtype=float)
+
+    def value(self, scores, targets):
+        return scores * targets
+
+    def derivative(self, scores, targets):
+        return np.ones(scores.shape) * targets
+
+    def second_derivative(self, scores, targets):
+        return np.zeros(scores.shape)
+
+
+PULLED = {inside: Problem([[0.0], [1.0]][: 1 + inside], [0.0, 1.0][: 1 + inside], Pull(), Box(-1e6, 1e6)) for inside in (True, False)}
+
+
+def canary_perturbation(inside, gate, law="gamma"):
+    return objective_perturbation(PULLED[inside], noise_multiplier=1.0, law=law, regularization=1.0, random=gate)
+
+
+def canary_gaussian(inside, gate):
+    return canary_perturbation(inside, gate, "gaussian")
+
+
+def number(release):
+    return float(release.value[0])
+
+
 AUDITED: dict[str, Audited] = {
     "localisation": Audited(canary_phases, lambda release: float(release.value[0]), runs=1000, share=0.4),
     "FTRL": Audited(canary_leader, lambda release: float(release.value[0]), runs=800, share=0.4),
     "projected noisy SGD": Audited(canary_pass, lambda release: float(release.value[0]), runs=1000, share=0.5),
+    "objective perturbation, pure": Audited(canary_perturbation, number, runs=800, share=0.5),
+    "objective perturbation, Gaussian": Audited(canary_gaussian, number, runs=1400, share=0.25),
     "Frank-Wolfe": Audited(canary_wolfe, lambda release: float(release.value[0]), runs=1000, share=0.6),
     "gradient descent": Audited(canary_descent, lambda release: float(release.value[0]), share=0.6),
 }

@@ -47,6 +47,17 @@ class Logistic(LinearLoss):
     def smooth(self) -> bool:
         return True
 
+    @property
+    def one_signed(self) -> bool:
+        return True
+
+    @property
+    def logistic(self) -> bool:
+        return True
+
+    def variation(self, reach: float) -> float:
+        return reach  # log(1 + e^r) - log(1 + e^-r): half of slope times width
+
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         return signs(owner, labels, size)
 
@@ -85,6 +96,10 @@ class HuberHinge(LinearLoss):
     @property
     def curvature(self) -> float:
         return 1.0 / (2.0 * self.width)
+
+    def variation(self, reach: float) -> float:
+        ends = self.value(np.array([-reach, reach]), np.ones(2))
+        return float(ends[0] - ends[1])
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         return signs(owner, labels, size)

@@ -48,8 +48,36 @@ class LinearLoss(Loss):
         return False
 
     @property
-    def hessian_rank(self) -> int | None:
+    def one_signed(self) -> bool:
+        """Whether phi' has one sign for each label, so that a record can only pull theta one way."""
+        return False
+
+    @property
+    def logistic(self) -> bool:
+        """Whether |phi'| = t and phi'' = t (1 - t) for one t in [0, 1]."""
+        return False
+
+    @property
+    def curvature_sum(self) -> float:
+        """Bound on the trace of phi''."""
+        return self.hessian_rank * self.curvature
+
+    @property
+    def gradient_span(self) -> int:
+        """Dimension of the space of the gradients of one record."""
+        return self.outputs
+
+    @property
+    def hessian_rank(self) -> int:
         return 1
+
+    def variation(self, reach: float) -> float:
+        """Bound on max - min of phi(., y) over |z| <= reach, for every label."""
+        return 2.0 * reach * self.slope(reach)
+
+    def anchored(self, targets: Array, reach: float) -> Array:
+        """Labels with the same differences of phi over |z| <= reach, and no larger than that needs."""
+        return targets
 
     def dimension(self, columns: int) -> int:
         return columns * self.outputs

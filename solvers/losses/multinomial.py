@@ -46,8 +46,16 @@ class Multinomial(LinearLoss):
         return True
 
     @property
-    def hessian_rank(self) -> int | None:
+    def hessian_rank(self) -> int:
         return self.classes - 1
+
+    @property
+    def curvature_sum(self) -> float:
+        return 1.0 - 1.0 / self.classes  # 1 - |s|^2, s a distribution
+
+    @property
+    def gradient_span(self) -> int:
+        return self.classes - 1  # softmax(z) - e_y sums to 0
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         hint = f"Classes are coded as 0 .. {self.classes - 1}."

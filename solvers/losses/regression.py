@@ -34,6 +34,9 @@ class Squared(LinearLoss):
     def slope(self, reach: float = math.inf) -> float:
         return self.label_bound + reach
 
+    def variation(self, reach: float) -> float:
+        return 0.5 * ((reach + self.label_bound) ** 2 - max(self.label_bound - reach, 0.0) ** 2)
+
     @property
     def curvature(self) -> float:
         return 1.0
@@ -87,6 +90,9 @@ class ClippedSquared(LinearLoss):
         inside = np.minimum(residual, self.residual_bound)
         return np.asarray(inside * (residual - 0.5 * inside))
 
+    def anchored(self, targets: Array, reach: float) -> Array:
+        return np.clip(targets, -reach - self.residual_bound, reach + self.residual_bound)
+
     def derivative(self, scores: Array, targets: Array) -> Array:
         return np.clip(scores - targets, -self.residual_bound, self.residual_bound)
 
@@ -124,6 +130,9 @@ class Quantile(LinearLoss):
     def value(self, scores: Array, targets: Array) -> Array:
         short = targets - scores
         return np.asarray(np.maximum(self.level * short, (self.level - 1.0) * short))
+
+    def anchored(self, targets: Array, reach: float) -> Array:
+        return np.clip(targets, -reach, reach)
 
     def derivative(self, scores: Array, targets: Array) -> Array:
         return np.where(scores > targets, 1.0 - self.level, np.where(scores < targets, -self.level, 0.0))

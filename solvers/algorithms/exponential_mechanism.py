@@ -1,0 +1,93 @@
+"""The exponential mechanism on a convex set, by exact samplers alone (Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpaccount import _check
+from dpaccount.adjacency import Adjacency
+from dpaccount.calibration import calibrate
+from dpaccount.mechanisms.exponential import ExponentialMechanism
+from solvers.budget import Budget, budget
+from solvers.exact import ConvexDensity
+from solvers.gate import gate_of
+from solvers.problem import Problem
+from solvers.release import Release
+
+OWNER = "exponential_mechanism"
+
+
+def exponential_mechanism(
+    problem: Problem,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
+    random: Any = None,
+    reveal_unprotected: bool = False,
+) -> Release:
+    """A draw from C with density proportional to ``exp(-(eta/v) (sum_i l_i + (ridge/2)|theta|^2))``, in one to three dimensions.
+
+    v bounds the range of one record's loss over C: L |C|, as in Algorithm 1, or what the loss itself says, which is half of it for the
+    logistic loss on a ball around 0.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a loss of one score x . theta (`Logistic`, `HuberHinge`, `Squared`, `ClippedSquared`, `Quantile`), at most three
+        parameters, the intercept counted, on a bounded set with an interior.
+    epsilon, delta : float
+        The budget; without delta, or with delta = 0, it is pure.
+    adjacency : {"add-or-remove", "replace-one", "zero-out"}
+        A record moves the sum by a function of range v, an exchange by twice that: eta is epsilon, or epsilon/2 under replace-one.
+    random : RandomSource, optional
+        Default the operating system's generator.
+    reveal_unprotected : bool
+        Adds the objective at the draw to `Release.unprotected`. It is not private.
+
+    Returns
+    -------
+    Release
+        `value` is theta; see `Problem.split`.
+
+    Guarantee
+    ---------
+    ``ExponentialMechanism(eta)`` under add-or-remove and zero-out, of 2 eta under replace-one: a bounded range, hence pure epsilon.
+    Algorithm 1 at epsilon is the draw at eta = epsilon/2 and v = L |C|: it is epsilon-DP under replace-one, and epsilon/2-DP under
+    add-or-remove, a factor two that an audit sees. No approximate draw has a pure guarantee: one within total variation t has
+    ``dpaccount.approximate_draw(guarantee, t, adjacency)``. The draw is exact but for doubles: v is widened by 2^-11 for what sums lose.
+
+    References
+    ----------
+    Algorithm 1 and Theorem 6.4 of the chapter (MT07, BST14); bounded range DDR20.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers.algorithms import exponential_mechanism
+    >>> from solvers.losses import Quantile
+    >>> from solvers.problem import Problem
+    >>> from solvers.sets import Box
+    >>> salaries = np.arange(20.0, 80.0)
+    >>> median = Problem(np.ones((60, 1)), salaries, Quantile(0.5), Box(0.0, 200.0))
+    >>> release = exponential_mechanism(median, epsilon=1.0)
+    >>> release.value.shape, round(float(release.epsilon(delta=0.0)), 6)
+    ((1,), 1.0)
+    """
+    aim, gate = budget(OWNER, epsilon, delta, adjacency, pure=True), gate_of(OWNER, random)
+    reveal = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
+    density = ConvexDensity(problem)
+    reach = _range(aim)
+    eta = reach / 2.0 if aim.adjacency is Adjacency.REPLACE_ONE else reach
+    sensitivity = problem.sensitivity(density.variation())
+    theta = gate.sample(density, sensitivity=sensitivity, epsilon=eta)
+    shown = {"range": reach, "rate": eta / sensitivity, "secure_noise": gate.secure}
+    unprotected = {"objective": problem.objective(theta)} if reveal else None
+    return Release(theta, ExponentialMechanism(reach), aim.adjacency, shown, unprotected)
+
+
+def _range(aim: Budget) -> float:
+    """The largest bounded range that keeps the budget."""
+    if aim.delta == 0.0:
+        return aim.epsilon
+    return float(calibrate(ExponentialMechanism, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency))

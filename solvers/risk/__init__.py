@@ -1,0 +1,1 @@
+"""What theorems say about risk, as functions."""
