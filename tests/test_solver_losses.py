@@ -17,6 +17,8 @@ from solvers.rows import row_norms
 # loss, labels, and a score at which the slope comes near its bound
 LOSSES = {
     "logistic": (Logistic(), (-1.0, 1.0)),
+    "logistic, half as steep": (Logistic(0.5), (-1.0, 1.0)),
+    "logistic, flat": (Logistic(0.2), (-1.0, 1.0)),
     "huber hinge": (HuberHinge(0.3), (-1.0, 1.0)),
     "squared": (Squared(1.5), (-1.5, 0.2, 1.5)),
     "clipped squared": (ClippedSquared(0.7), (-3.0, 0.0, 2.0)),
@@ -63,7 +65,7 @@ def test_slopes_and_curvatures_keep_their_bounds_and_come_near(name):
     if name == "quantile":
         assert loss.curvature == math.inf
         return
-    curves = loss.second_derivative(0.05 * scores, y)
+    curves = loss.second_derivative(0.2 * scores, y)
     size = np.linalg.eigvalsh(curves)[:, -1] if curves.ndim > 1 else curves
     assert size.max() <= loss.curvature * (1 + 1e-12)
     assert size.max() >= (0.4 if name == "multinomial" else 0.9) * loss.curvature
@@ -137,7 +139,7 @@ def test_bounded_labels_are_clipped_inside():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0), lambda: Multinomial(1), lambda: ClippedSquared(np.nan)],
+    [lambda: Logistic(0.0), lambda: Logistic(1.1), lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0), lambda: Multinomial(1), lambda: ClippedSquared(np.nan)],
 )
 def test_parameters_outside_their_domain_are_refused(make):
     with pytest.raises(ValueError, match="must be"):

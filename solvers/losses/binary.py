@@ -26,7 +26,15 @@ def signs(owner: str, labels: Any, size: int) -> Array:
 @final
 @dataclass(frozen=True)
 class Logistic(LinearLoss):
-    """phi = log(1 + e^{-yz}), labels -1 and 1: |phi'| <= 1, phi'' <= 1/4.
+    """phi = log(1 + e^{-m}), m = yz, labels -1 and 1: |phi'| <= 1, phi'' <= 1/4.
+
+    With `steepest` = c < 1 the loss goes on as a line of slope -c below the margin ln((1-c)/c) where it has that slope: the convex
+    loss that descent by clipped gradients descends. At c = 1/2, its slope at margin 0, it needs half the noise.
+
+    Parameters
+    ----------
+    steepest : float
+        c in (0, 1]. Below 1 the loss is not twice differentiable.
 
     Examples
     --------
@@ -36,16 +44,27 @@ class Logistic(LinearLoss):
     [-0.5, 1.0]
     """
 
+    steepest: float = 1.0
+
+    def __post_init__(self) -> None:
+        found = _check.real("Logistic", "steepest", self.steepest, low=0.0, high=1.0, open_low=True)
+        object.__setattr__(self, "steepest", found)
+
+    @property
+    def _bend(self) -> float:
+        """The margin below which the loss is a line."""
+        return math.log1p(-self.steepest) - math.log(self.steepest) if self.steepest < 1.0 else -math.inf
+
     def slope(self, reach: float = math.inf) -> float:
-        return 1.0
+        return self.steepest
 
     @property
     def curvature(self) -> float:
-        return 0.25
+        return 0.25 if self.steepest >= 0.5 else self.steepest * (1.0 - self.steepest)
 
     @property
     def smooth(self) -> bool:
-        return True
+        return self.steepest == 1.0
 
     @property
     def one_signed(self) -> bool:
@@ -62,13 +81,15 @@ class Logistic(LinearLoss):
         return signs(owner, labels, size)
 
     def value(self, scores: Array, targets: Array) -> Array:
-        return np.asarray(np.logaddexp(0.0, -targets * scores))
+        margin = targets * scores
+        curved = np.maximum(margin, self._bend)
+        return np.asarray(np.logaddexp(0.0, -curved) + self.steepest * (curved - margin))
 
     def derivative(self, scores: Array, targets: Array) -> Array:
-        return np.asarray(-targets * expit(-targets * scores))
+        return np.asarray(-targets * np.minimum(expit(-targets * scores), self.steepest))
 
     def second_derivative(self, scores: Array, targets: Array) -> Array:
-        return np.asarray(expit(scores) * expit(-scores))
+        return np.where(targets * scores >= self._bend, expit(scores) * expit(-scores), 0.0)
 
 
 @final
