@@ -52,7 +52,7 @@ def classifier(name: str, seeds: int) -> dict[str, Any]:
     """One set of classes: every face at every epsilon, and what stands beside it."""
     from sklearn.linear_model import LogisticRegression
 
-    from solvers.estimators import PrivateLogisticRegression
+    from solvers.estimators import PrivateLogisticRegression, PrivateSparseLogisticRegression
 
     data = load(name)
     out: dict[str, Any] = {"shape": list(data.x.shape), "majority": float(np.bincount(data.y_test).max() / len(data.y_test))}
@@ -60,6 +60,9 @@ def classifier(name: str, seeds: int) -> dict[str, Any]:
     for k, epsilon in enumerate(EPSILONS):
         face = partial(PrivateLogisticRegression, epsilon, DELTA)
         row = {"gradient descent": scored(lambda seed, face=face: face(random_state=seed), data, seeds)}
+        if name == "reuters":
+            thin = partial(PrivateSparseLogisticRegression, epsilon, DELTA)
+            row["Frank-Wolfe"] = scored(lambda seed, thin=thin: thin(random_state=seed), data, seeds)
         if name in TUNED:
             mean, spread = TUNED[name][k]
             row["tuned on the test part"] = [mean, spread / np.sqrt(20.0)]

@@ -17,7 +17,7 @@ from solvers.algorithms import (
     objective_perturbation,
     projected_noisy_sgd,
 )
-from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateSparseLogisticRegression
 from solvers.factorisations import BinaryTree, SquareRoot
 from solvers.losses import ClippedSquared, HuberHinge, LinearLoss, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
 from solvers.problem import Problem
@@ -175,6 +175,7 @@ PROBED: dict[str, Probed] = {
     "logistic face": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0)), least=0.8),
     "logistic face, clipped rows": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0), row_treatment="clip"), least=0.8),
     "logistic face, three classes": Probed(face(PrivateLogisticRegression, classes=(0, 1, 2)), labels=(0.0, 1.0, 2.0), least=0.8),
+    "sparse face": Probed(face(PrivateSparseLogisticRegression, classes=(-1.0, 1.0)), least=0.5),
     "linear face": Probed(face(PrivateLinearRegression, label_range=(-2.0, 3.0)), labels=(-1e300, 0.0, 1e300)),
     "linear face, range found": Probed(face(PrivateLinearRegression), labels=(-1e300, 0.0, 1e-300, 3.0)),
     "projected noisy SGD": Probed(one_pass(ClippedSquared(0.5)), (-1e300, 0.1, 1e300), ("replace-one",), ledger=False),

@@ -16,11 +16,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from solver_probes import Recorder, seeded
 
 from dpaccount import Gaussian
-from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression
+from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateSparseLogisticRegression
 from solvers.estimators.label_range import noisy_range
+from solvers.gate import Gate
 from solvers.random import InsecureRandomnessWarning
 
-FACES = [PrivateLogisticRegression(steps=5), PrivateLinearRegression(steps=5)]
+FACES = [PrivateLogisticRegression(steps=5), PrivateLinearRegression(steps=5), PrivateSparseLogisticRegression(steps=5)]
 # Checks that a face may fail, each with its reason; a check that is listed and passes fails here. Nothing is listed: accuracy on
 # small sets, which noise can cost, is waived by scikit-learn's own tag `poor_score`, and every check sets random_state.
 EXPECTED: dict[str, dict[str, str]] = {}
@@ -33,7 +34,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 def test_the_only_tag_that_waives_a_check_is_that_of_scores():
-    for face, kind in zip(FACES, ("classifier_tags", "regressor_tags"), strict=True):
+    for face, kind in zip(FACES, ("classifier_tags", "regressor_tags", "classifier_tags"), strict=True):
         tags = face.__sklearn_tags__()
         assert getattr(tags, kind).poor_score
         assert not tags.non_deterministic
@@ -102,8 +103,8 @@ def test_a_seed_warns_and_repeats_and_none_does_neither(face):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "zero budget"), ({"delta": 0.0}, "no pure guarantee"), ({"adjacency": "as-written"}, "data sets"),
-        ({"algorithm": "newton"}, "one of"), ({"row_norm_bound": -1.0}, "bound"), ({"row_treatment": "drop"}, "one of"),
+        ({"epsilon": 0.0}, "zero budget"), ({"delta": 0.0}, r"pure guarantee|Gaussian budget"), ({"adjacency": "as-written"}, "data sets"),
+        ({"algorithm": "newton"}, "one of"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("face", FACES, ids=lambda f: type(f).__name__)
@@ -111,6 +112,34 @@ def test_bad_parameters_are_refused_at_the_fit(face, options, message):
     x, _ = blobs(50)
     with pytest.raises(ValueError, match=message):
         clone(face).set_params(**options).fit(x, (x[:, 0] > 0).astype(int))
+
+
+@pytest.mark.parametrize(("options", "message"), [({"row_norm_bound": -1.0}, "bound"), ({"row_treatment": "drop"}, "one of")])
+def test_rows_are_treated_in_one_of_the_known_ways(options, message):
+    for face in FACES[:2]:
+        with pytest.raises(ValueError, match=message):
+            clone(face).set_params(**options).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_sparse_regression_keeps_few_coefficients_and_sparse_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = sparse.random_array((800, 3000), density=0.01, rng=rng, format="csr", data_sampler=lambda size: np.ones(size))
+    word = rng.random(800) < 0.5
+    x = sparse.csr_array(sparse.hstack([x, sparse.csr_array(word[:, None].astype(float))]))
+    monkeypatch.setattr(sparse.csr_array, "toarray", None)
+    model = PrivateSparseLogisticRegression(epsilon=4.0, steps=6, random_state=seeded(0)).fit(x, word)
+    assert np.count_nonzero(model.coef_) <= 6
+    assert model.score(x, word) > 0.9
+
+
+def test_a_pure_budget_needs_its_radius_and_steps():
+    x, y = blobs()
+    pure = PrivateSparseLogisticRegression(epsilon=2.0, delta=0.0, l1_radius=5.0, steps=4, random_state=seeded(0)).fit(x, y)
+    assert float(pure.release_.epsilon(delta=0.0)) <= 2.0
+    with pytest.raises(ValueError, match="Gaussian budget"):
+        PrivateSparseLogisticRegression(epsilon=2.0, delta=0.0).fit(x, y)
+    with pytest.raises(ValueError, match="Only binary"):
+        PrivateSparseLogisticRegression().fit(*blobs(classes=3))
 
 
 @pytest.mark.parametrize("wrong", [(1.0, 1.0), (2.0, 1.0), (1.0,), (0.0, np.inf)])
@@ -131,6 +160,11 @@ def test_a_range_is_found_by_powers_of_two():
     ):  # fmt: skip
         assert noisy_range(labels, Recorder(), 3.0) == (low, high)
         assert low < high
+
+
+def test_too_few_records_for_the_budget_find_no_range():
+    for seed in range(20):
+        assert noisy_range(np.full(30, 1e6), Gate(seeded(seed)), 100.0) == (-1.0, 1.0)
 
 
 def test_a_range_costs_a_tenth_and_an_exchange_no_more_than_is_counted():

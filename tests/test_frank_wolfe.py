@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from solver_probes import Recorder, seeded
 
-from dpaccount import ExponentialMechanism, Laplace, PrivacyProfile, RenyiBound
+from dpaccount import Adjacency, ExponentialMechanism, Laplace, PrivacyProfile, RenyiBound
 from solvers import random as solver_random
 from solvers.algorithms import frank_wolfe
-from solvers.algorithms.frank_wolfe import curvature_constant, default_steps, score_sensitivity
+from solvers.algorithms.frank_wolfe import curvature_constant, default_steps, score_sensitivity, selection_noise
 from solvers.budget import Budget
 from solvers.gate import Gate
 from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, Quantile, Squared
@@ -256,6 +256,14 @@ def test_bad_arguments_fail_closed(options, message):
 def test_sets_without_vertices_are_refused(feasible):
     with pytest.raises(TypeError, match="over an L1Ball"):
         frank_wolfe(words(constraint=feasible), **BUDGET)
+
+
+def test_many_picks_of_a_large_budget_spend_it():
+    """Far below the answer epsilon is 0 for every range, where a search would find no way."""
+    for steps, epsilon in ((806, 8.0), (1000, 8.0), (1000, 0.5), (1, 3.0)):
+        each = selection_noise(steps, Budget(epsilon, 1e-5, Adjacency.ADD_OR_REMOVE))
+        spent = PrivacyProfile(steps * ExponentialMechanism(each)).epsilon(delta=1e-5).upper
+        assert epsilon * (1 - 1e-6) <= spent <= epsilon
 
 
 def test_what_a_default_needs_is_asked_for():

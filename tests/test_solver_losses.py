@@ -139,7 +139,10 @@ def test_bounded_labels_are_clipped_inside():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: Logistic(0.0), lambda: Logistic(1.1), lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0), lambda: Multinomial(1), lambda: ClippedSquared(np.nan)],
+    [
+        lambda: Logistic(0.0), lambda: Logistic(1.1), lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0),
+        lambda: Multinomial(1), lambda: ClippedSquared(np.nan),
+    ],
 )
 def test_parameters_outside_their_domain_are_refused(make):
     with pytest.raises(ValueError, match="must be"):

@@ -214,8 +214,9 @@ def selection_noise(steps: int, aim: Budget) -> float:
     if aim.delta == 0.0:
         return aim.epsilon / steps
     found = calibrate(
-        lambda eta: steps * ExponentialMechanism(eta), epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, bracket=(1e-8, 700.0)
-    )
+        lambda eta: steps * ExponentialMechanism(eta), epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency,
+        bracket=(max(aim.epsilon / steps, 1e-8), 700.0),  # basic composition keeps the budget; far below, epsilon is 0 everywhere
+    )  # fmt: skip
     return float(found)
 
 

@@ -7,5 +7,6 @@ except ImportError as error:
 
 from solvers.estimators.classification import PrivateLogisticRegression
 from solvers.estimators.regression import PrivateLinearRegression
+from solvers.estimators.sparse import PrivateSparseLogisticRegression
 
-__all__ = ["PrivateLinearRegression", "PrivateLogisticRegression"]
+__all__ = ["PrivateLinearRegression", "PrivateLogisticRegression", "PrivateSparseLogisticRegression"]

@@ -65,4 +65,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """New rows, brought to the norm of those that were fitted."""
         check_is_fitted(self)
         found = validate_data(self, features, accept_sparse="csr", dtype=DTYPES, reset=False)
-        return RowRule(self.row_norm_bound, treatment=self.row_treatment).apply(found)
+        return self._rule().apply(found)
+
+    def _rule(self) -> RowRule:
+        """What becomes of a row of features."""
+        return RowRule(self.row_norm_bound, treatment=self.row_treatment)

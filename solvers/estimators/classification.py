@@ -91,12 +91,15 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
         self.delta = delta
         self.adjacency = adjacency
         self.algorithm = algorithm
-        self.steps = steps
+        self.steps: Any = steps
         self.row_norm_bound = row_norm_bound
         self.row_treatment = row_treatment
         self.fit_intercept = fit_intercept
         self.classes = classes
         self.random_state = random_state
+
+    _owner = OWNER
+    _algorithms: tuple[str, ...] = ALGORITHMS
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -105,7 +108,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:  # noqa: N803
         """Fit with a fresh use of the budget: two fits on the same records cost twice."""
-        self._algorithm(OWNER, ALGORITHMS)
+        self._algorithm(self._owner, self._algorithms)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=DTYPES)  # noqa: N806
         check_classification_targets(y)
         codes = self._encoded(column_or_1d(y))
@@ -121,11 +124,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
         """Codes 0 .. K-1 of the labels; a label that is none of the public classes is refused."""
         self.classes_ = np.unique(y) if self.classes is None else np.unique(np.asarray(self.classes))
         if self.classes_.size < 2:
-            _check.refuse(OWNER, "y", "labels of at least two classes", self.classes_.tolist(), "There is only one class here.")
+            _check.refuse(self._owner, "y", "labels of at least two classes", self.classes_.tolist(), "There is only one class here.")
         codes = np.minimum(np.searchsorted(self.classes_, y), self.classes_.size - 1)
         wrong = self.classes_[codes] != y
         if wrong.any():
-            _check.refuse(OWNER, "y", "one of the public classes", y[wrong][0])
+            _check.refuse(self._owner, "y", "one of the public classes", y[wrong][0])
         return np.asarray(codes, dtype=float)
 
     def _posed(self, features: Any, codes: Array) -> Problem:

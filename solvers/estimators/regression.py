@@ -39,7 +39,8 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         Steps of gradient descent. Accuracy hardly depends on it, as more steps get more noise each; time does.
     label_range : (float, float), optional
         Where labels lie, as public knowledge: the better it is known, the less noise. Labels beyond are clipped to it. Without it
-        a noisy histogram over powers of two finds a range, for a tenth of the squared Gaussian-DP parameter.
+        a noisy histogram over powers of two finds a range, for a tenth of the squared Gaussian-DP parameter; (-1, 1) where records are
+        too few for it.
     row_norm_bound, row_treatment, fit_intercept, random_state
         As in `PrivateLogisticRegression`.
 
