@@ -26,13 +26,13 @@ from benchmarks._measure import first_number, read, write
 
 EPSILONS = (0.1, 1.0, 8.0)
 DELTA = 1e-5
-# mean and sd over 20 seeds of full-batch noisy gradient descent with T in {10, 40, 160} and step in {1, 4, 16, 64} chosen on the test part
+# mean and sd (0: not stated) over 20 seeds of full-batch noisy gradient descent with T in {10, 40, 160} and step in {1, 4, 16, 64} chosen on the test part
 TUNED: dict[str, tuple[tuple[float, float], ...]] = {
     "breast_cancer": ((0.8167, 0.071), (0.9382, 0.018), (0.9649, 0.006)),
     "digits": ((0.2657, 0.057), (0.8546, 0.017), (0.9368, 0.009)),
     "spambase": ((0.8493, 0.018), (0.9174, 0.008), (0.9285, 0.002)),
-    "magic": ((0.7947, 0.005), (0.7978, 0.005), (0.7985, 0.005)),
-    "diamonds": ((0.9675, 0.002), (0.9758, 0.002), (0.9762, 0.002)),
+    "magic": ((0.7947, 0.005), (0.7978, 0.0), (0.7985, 0.0)),
+    "diamonds": ((0.9675, 0.002), (0.9758, 0.0), (0.9762, 0.0)),
 }
 CLASSES = (*TUNED, "reuters")
 # public knowledge: where disease progression and log weekly wages lie

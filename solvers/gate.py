@@ -6,7 +6,7 @@ recompose the guarantee from what was really asked.
 What is done about floating point. ``value + noise`` is rounded to a grid of 2^-10 of the noise's scale (a power of two), in
 one rounding step after the sum. Noise is far finer than the grid, at every magnitude (`solvers.random`), so that the low bits
 that betray a textbook Laplace or Gaussian sampler (Mironov 2012) never leave. Against the same mechanism with real numbers and
-the same rounding, each entry's log-probability is off by at most about ``2^-40 max(1, |value|/scale)``: this is stated, and
+the same rounding, each entry's log-probability is off by at most about ``2^-36 max(1, |value|/scale)``: this is stated, and
 not counted in the guarantee. Values beyond 2^30 scales are refused.
 
 What is not done. Products of matrices follow the order of operations of the BLAS in use, so that other records' terms may
