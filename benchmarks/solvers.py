@@ -26,7 +26,8 @@ from benchmarks._measure import first_number, read, write
 
 EPSILONS = (0.1, 1.0, 8.0)
 DELTA = 1e-5
-# mean and sd (0: not stated) over 20 seeds of full-batch noisy gradient descent with T in {10, 40, 160} and step in {1, 4, 16, 64} chosen on the test part
+# mean and sd (0: not stated) over 20 seeds of full-batch noisy gradient descent, T in {10, 40, 160} and step in {1, 4, 16, 64} chosen
+# on the test part
 TUNED: dict[str, tuple[tuple[float, float], ...]] = {
     "breast_cancer": ((0.8167, 0.071), (0.9382, 0.018), (0.9649, 0.006)),
     "digits": ((0.2657, 0.057), (0.8546, 0.017), (0.9368, 0.009)),
