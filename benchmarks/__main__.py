@@ -16,8 +16,9 @@ def main() -> None:
     wrong = [name for name in sys.argv[1:] if name not in known]
     if wrong:
         sys.exit(f"no such script: {', '.join(wrong)}; there are {', '.join(known)}")
-    failed = []
-    for name in sys.argv[1:] or known:
+    failed, asked = [], sys.argv[1:] or known
+    for name in asked:
+        sys.argv[1:] = []  # the scripts' own options are given to them alone
         print(f"== {name}", flush=True)
         start = time.perf_counter()
         try:
