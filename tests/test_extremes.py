@@ -185,7 +185,6 @@ def test_epsilons_beyond_what_lines_reach_are_bracketed():
 
 
 @pytest.mark.parametrize(("pair", "epsilon"), [
-    (3 * PoissonSampled(Gaussian(0.02), 1e-6), 0.0),
     (3 * PoissonSampled(Gaussian(1e-3), 1e-6), 1e-12),
     (1000 * PoissonSampled(Gaussian(0.03), 1e-12), 1e-12),
     (10**9 * PoissonSampled(Gaussian(1000.0), 0.001), 30.0),

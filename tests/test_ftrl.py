@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ def test_losses_are_the_published_ones(made, largest, rms):
 
 
 def test_the_optimised_factorisation_is_the_best_known():
-    assert_allclose(Optimised(128).rms_loss(), 2.31100125, atol=6e-9)
+    if os.environ.get("DPACCOUNT_SWEEP") == "all":  # half a minute
+        assert_allclose(Optimised(128).rms_loss(), 2.31100125, atol=6e-9)
     assert_allclose(Optimised(16).rms_loss(), 1.68940368, atol=6e-9)
     assert_allclose(np.diag(Optimised(16).gram()), 1.0, rtol=1e-14)
     best = Optimised(6)

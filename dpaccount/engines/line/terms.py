@@ -112,7 +112,7 @@ class Term:
 
     def log_mgf(self, c: float) -> float:
         """K(c) - K(0) of one such step, summed as `log_mgf_error` expects."""
-        if self.whole and c > 0.0 and c * self.most <= SAFE:
+        if self.whole and c > 0.0 and max(c, 1.0) * self.most <= SAFE:
             return math.log1p(float((self.weight * self._bent(c)).sum()))
         with np.errstate(over="ignore", invalid="ignore"):
             product = self.weight * self.growth(c)
@@ -130,7 +130,7 @@ class Term:
         growth = self.growth(c)
         if not growth.max() < 1e280:
             raise Overflow("the tilt overflows")
-        if self.whole and c > 0.0 and c * self.most <= SAFE:
+        if self.whole and c > 0.0 and max(c, 1.0) * self.most <= SAFE:
             return self._bent_error(c)
         gross = self.weight * np.abs(growth)
         if self.rounding is None:
