@@ -84,9 +84,10 @@ def counted(features, labels, adjacency, gate):
 
 def face(make, **options):
     """A runner of a scikit-learn face."""
+    options = {"steps": 4, **options}
 
     def run(features, labels, adjacency, gate):
-        return make(adjacency=adjacency, random_state=gate, steps=4, **options).fit(features, labels).release_
+        return make(adjacency=adjacency, random_state=gate, **options).fit(features, labels).release_
 
     return run
 
@@ -175,7 +176,7 @@ PROBED: dict[str, Probed] = {
     "logistic face": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0)), least=0.8),
     "logistic face, clipped rows": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0), row_treatment="clip"), least=0.8),
     "logistic face, three classes": Probed(face(PrivateLogisticRegression, classes=(0, 1, 2)), labels=(0.0, 1.0, 2.0), least=0.8),
-    "sparse face": Probed(face(PrivateSparseLogisticRegression, classes=(-1.0, 1.0)), least=0.5),
+    "sparse face": Probed(face(PrivateSparseLogisticRegression, classes=(-1.0, 1.0), steps=12), least=0.5),
     "linear face": Probed(face(PrivateLinearRegression, label_range=(-2.0, 3.0)), labels=(-1e300, 0.0, 1e300)),
     "linear face, range found": Probed(face(PrivateLinearRegression), labels=(-1e300, 0.0, 1e-300, 3.0)),
     "projected noisy SGD": Probed(one_pass(ClippedSquared(0.5)), (-1e300, 0.1, 1e300), ("replace-one",), ledger=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -209,13 +210,15 @@ def _size(
     return max(float(found[0]), 1.0), count
 
 
+@lru_cache(maxsize=512)
 def selection_noise(steps: int, aim: Budget) -> float:
-    """The largest range eta with which `steps` picks keep the budget: eps/T where delta is 0."""
+    """The largest range eta with which `steps` picks keep the budget: eps/T where delta is 0; asked again, it is remembered."""
     if aim.delta == 0.0:
         return aim.epsilon / steps
     found = calibrate(
         lambda eta: steps * ExponentialMechanism(eta), epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency,
-        bracket=(max(aim.epsilon / steps, 1e-8), 700.0),  # basic composition keeps the budget; far below, epsilon is 0 everywhere
+        # basic composition keeps the budget, and far below it epsilon is 0 everywhere; one pick of twice the range breaks it
+        bracket=(max(aim.epsilon / steps, 1e-8), min(2.0 * aim.epsilon + 2.0, 700.0)),
     )  # fmt: skip
     return float(found)
 
