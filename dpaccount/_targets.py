@@ -17,6 +17,9 @@ from dpaccount.engines.line.saddle import Hint
 from dpaccount.results import Bounds
 
 
+NOTHING = -1e9  # the excess where delta is 0: below that of every delta that is not
+
+
 class Excess(ABC):
     """How far a guarantee misses a target (<= 0 meets it), with the width of its own bracket.
 
@@ -122,7 +125,7 @@ class _Gap(Excess):
         if self.epsilon == 0.0 and -1e-3 > self.goal > -30.0 and value > -math.inf:
             far = _log_mu(value) - _log_mu(self.goal)  # nearly linear in log noise; the sign is that of delta itself
             return (min(far, 0.0) if value <= self.goal else max(far, 1e-300)), width
-        return (value - self.goal if value > -math.inf else -1e3), width
+        return (value - self.goal if value > -math.inf else NOTHING), width
 
     def _of_largest_loss(self, loss: float) -> float:
         """delta = 0 speaks of the largest loss alone: log of it less log epsilon, above 0 wherever epsilon = 0 is missed."""

@@ -245,7 +245,8 @@ class _Search:
     def _direction(self, start: float) -> bool:
         """Whether the excess rises with the value."""
         here = self.excess(start)
-        for factor in (1.1, 0.9, 4.0, 0.25, 64.0, 1 / 64, 1e4, 1e-4):
+        ends = (end / start for end in (self.high, self.low) if 0.0 < end < HIGHEST)  # where all is alike near the start
+        for factor in (1.1, 0.9, 4.0, 0.25, 64.0, 1 / 64, 1e4, 1e-4, *ends):
             other = start * factor
             if self.integer:
                 other = max(float(round(other)), start + 1 if factor > 1 else 1.0)
@@ -279,7 +280,7 @@ class _Search:
                 there = self._last_taken(here, there)
                 value = self.excess(there)
                 limit = there
-            flat = there < USUAL and abs(value - self.known[here]) < 1e-3 * abs(value)
+            flat = not upward and there < USUAL and abs(value - self.known[here]) < 1e-3 * abs(value)
             if value <= 0.0:
                 feasible = there
             else:

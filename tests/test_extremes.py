@@ -4,7 +4,18 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpaccount import ApproximateDP, FinitePair, Gaussian, Laplace, NoiseSchedule, PoissonSampled, PrivacyProfile, PureDP, calibrate
+from dpaccount import (
+    ApproximateDP,
+    ExponentialMechanism,
+    FinitePair,
+    Gaussian,
+    Laplace,
+    NoiseSchedule,
+    PoissonSampled,
+    PrivacyProfile,
+    PureDP,
+    calibrate,
+)
 from dpaccount.engines import auto, jump
 from dpaccount.engines.lattice import answer as lattice
 from dpaccount.engines.line import answer as line
@@ -211,3 +222,11 @@ def test_an_epsilon_that_was_not_found_says_so():
 def test_a_bracket_is_neither_true_nor_false():
     with pytest.raises(TypeError, match="neither true nor false"):
         bool(PrivacyProfile(Gaussian(1.0)).delta(1.0))
+
+
+@pytest.mark.parametrize("bracket", [(1e-8, 700.0), (1e-12, 1.0), (1e-300, 1.0)])
+def test_a_search_that_begins_where_delta_is_0_finds_where_it_is_not(bracket):
+    """806 picks of a small range have no loss above 8; of a slightly larger one a delta of e^-1988, and then all others."""
+    found = calibrate(lambda e: 806 * ExponentialMechanism(e), epsilon=8.0, delta=1e-5, bracket=bracket)
+    assert float(found) == pytest.approx(0.11047897, rel=1e-6)
+    assert found.status is Status.OK
