@@ -16,7 +16,6 @@ from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.line.saddle import Hint
 from dpaccount.results import Bounds
 
-
 NOTHING = -1e9  # the excess where delta is 0: below that of every delta that is not
 
 
