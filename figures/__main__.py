@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 
 import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
 
 import figures
 from figures._style import STYLE, save
@@ -31,8 +33,23 @@ def render(out: Path, quick: bool, names: list[str]) -> None:
     for name in names or known:
         start, script = time.perf_counter(), known[name]
         with mpl.rc_context(STYLE):
-            save(script.draw(script.data(quick=quick)), out, name)
+            figure = script.draw(script.data(quick=quick))
+            if wrong := unclear(figure):
+                raise SystemExit(f"{name}: {wrong}")
+            save(figure, out, name)
         print(f"{name}: {time.perf_counter() - start:.1f} s")
+
+
+def unclear(figure: Figure) -> str:
+    """What keeps a reader from reading it: an axis without a name, a panel or a line with nothing on it."""
+    for axes in figure.axes:
+        if not axes.get_ylabel() or not (axes.get_xlabel() or "colorbar" in axes.get_label()):
+            return "an axis has no name"
+        if not (axes.lines or axes.collections):
+            return "a panel is empty"
+        if not all(np.isfinite(np.asarray(line.get_ydata(), dtype=float)).any() for line in axes.lines):
+            return "a line has no finite point"
+    return ""
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from figures import (
     one_default_keeps_up_with_tuned_solvers,
     ordinary_questions_take_milliseconds,
     rdp_overstates_epsilon,
+    risk_falls_as_the_theorems_say,
     sampling_attains_its_privacy_theorem,
     sampling_makes_the_trade_off_asymmetric,
     the_hard_corner_keeps_its_digits,
@@ -33,7 +34,7 @@ from figures import (
     time_is_flat_in_steps,
     values_alone_cost_the_square_of_the_budget,
 )
-from figures.__main__ import scripts
+from figures.__main__ import scripts, unclear
 from figures._style import STYLE, save
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,15 +42,26 @@ ROUNDING = 1e-9
 
 
 @pytest.mark.parametrize("script", scripts(), ids=lambda s: s.__name__)
-def test_a_figure_says_what_its_axes_are(script):
+def test_a_figure_states_its_claim(script):
+    """That each can be drawn and read is what ``python -m figures --quick`` in `.ci/run` sees."""
     assert script.__doc__.startswith("Claim: ")
+    assert callable(script.data)
+    assert callable(script.draw)
+
+
+def test_a_figure_that_cannot_be_read_is_not_written():
     with mpl.rc_context(STYLE):
-        figure = script.draw(script.data(quick=True))
-    for axes in figure.axes:
-        assert axes.get_ylabel(), "an axis without a name"
-        assert axes.get_xlabel() or "colorbar" in axes.get_label()
-        assert axes.lines or axes.collections
-        assert all(np.isfinite(line.get_ydata()).any() for line in axes.lines)
+        figure = gaussian_delta_falls_with_noise.draw(gaussian_delta_falls_with_noise.data(quick=True))
+    assert unclear(figure) == ""
+    figure.axes[0].set_ylabel("")
+    assert unclear(figure) == "an axis has no name"
+    figure.axes[0].set_ylabel("delta")
+    figure.axes[0].plot([0.0, 1.0], [np.nan, np.nan])
+    assert unclear(figure) == "a line has no finite point"
+    figure.add_subplot().set(xlabel="x", ylabel="y")
+    assert unclear(figure) == "a line has no finite point"
+    figure.axes[0].lines[-1].remove()
+    assert unclear(figure) == "a panel is empty"
 
 
 def test_gaussian_delta_falls_with_noise():
@@ -240,6 +252,13 @@ def test_values_alone_cost_the_square_of_the_budget():
     expected = np.interp(numbers["counted n"], numbers["n"], numbers["series"])
     assert ((numbers["counted"] > expected) & (numbers["counted"] < 4 * expected)).all()
     assert (numbers["exact"] < 1e-4 * numbers["series"]).all()
+
+
+def test_risk_falls_as_the_theorems_say():
+    for found in risk_falls_as_the_theorems_say.data(quick=True).values():
+        for name in ("gradient descent", "objective perturbation"):
+            assert (found[name] >= -1e-9).all()
+            assert (found[name] <= found[f"{name}, bound"]).all()
 
 
 def test_the_same_numbers_give_the_same_files(tmp_path):

@@ -184,7 +184,7 @@ def test_delta_reflects_between_a_pair_and_its_reverse(name: str) -> None:
 
 @names(PAIRS)
 def test_engines_agree_where_two_apply(name: str) -> None:
-    for epsilon in (-0.4, 0.03, 0.3, 1.1):
+    for epsilon in (-0.4, 0.3):  # the sweep of test_agreement.py has every other
         found = engines_for(name, epsilon)
         assert found, f"no engine answers at {epsilon}"
         for (one, a), (two, b) in itertools.combinations(found.items(), 2):
