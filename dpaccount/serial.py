@@ -12,6 +12,7 @@ discrete-laplace       noise_multiplier, sensitivity
 randomized-response    epsilon, num_categories
 exponential-mechanism  epsilon
 pure-dp                epsilon
+gaussian-dp            mu; relation where it is not None
 approximate-dp         epsilon, delta
 finite-pair            p, q (lists)
 curve-pair             epsilon, delta (lists), symmetric, relation (optional), upper_bound (optional)

@@ -229,9 +229,9 @@ def test_bounds_hold_outside_the_convex_class():
             product = float(run.delta(0.0, case.index, method="contraction").upper)
             name = list(near)[spreads.index(run.spread)]
             near[name] = max(near[name], float(curve[EPSILON == 0.0][0]) / product if product < 0.95 else 0.0)
-    assert near["steps' Lipschitz constant"] > 0.9
-    assert near["gradients' norm"] > 0.9
-    assert near["both, convex"] > 0.5, "on a line convex losses cannot use both at once"
+    assert near["steps' Lipschitz constant"] > 0.8
+    assert near["gradients' norm"] > 0.8
+    assert near["both, convex"] > 0.4, "on a line convex losses cannot use both at once"
 
 
 def test_where_no_loss_has_so_small_gradients_half_their_difference_is_enough():

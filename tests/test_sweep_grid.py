@@ -40,6 +40,12 @@ def same(one, other):
     return all(np.array_equal(getattr(one, n), getattr(other, n), equal_nan=getattr(one, n).dtype == float) for n in ARRAYS)
 
 
+def nearly(one, other):
+    """To a few ulps: a worker with one thread sums products in another order than a process with several."""
+    pairs = [(getattr(one, n), getattr(other, n)) for n in ARRAYS]
+    return all(np.allclose(a, b, rtol=1e-14, atol=0.0, equal_nan=True) if a.dtype == float else np.array_equal(a, b) for a, b in pairs)
+
+
 def laplace(noise_multiplier, steps):
     return steps * Laplace(noise_multiplier)
 
@@ -168,9 +174,9 @@ def test_points_that_differ_in_status_each_keep_their_own():
 def test_neither_processes_nor_batches_show_in_the_answers(monkeypatch):
     grid = GRID | {"noise_multiplier": [0.0, 0.8, -1.0, 1.0]}
     alone = sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=1)
-    assert same(alone, sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=2))
+    assert nearly(alone, sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=2))
     monkeypatch.setattr(_parallel, "LARGEST", 1)
-    assert same(alone, sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=2))
+    assert nearly(alone, sweep(dp_sgd, grid, delta=[1e-6, 1e-5], n_jobs=2))
     turned = sweep(dp_sgd, {"steps": (1000, 100), "noise_multiplier": [1.0, 0.8], "sampling_probability": 0.01}, delta=[1e-5, 1e-6])
     assert (turned.upper.transpose(1, 0, 2)[::-1, ::-1, ::-1] == alone.upper[[1, 3]]).all()
 
@@ -209,7 +215,7 @@ def test_a_dask_cluster_takes_the_same_call():
         together = sweep(dp_sgd, grid, delta=1e-5)
         where = sweep(Where, {"steps": range(40)}, delta=0.1)
         workers = {str(pid) for pid in client.run(os.getpid).values()}
-    assert same(alone, together)
+    assert nearly(alone, together)
     assert set(where.method) == workers
     assert len(workers) == 2
     assert where.value.tolist() == list(range(40))

@@ -21,9 +21,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import i1e
 
+from dpaccount.engines.vouch import Overflow
+
 Array = npt.NDArray[np.float64]
 ULP = 2.3e-16
 CELLS = 512
+LARGEST = 600.0  # Re X beyond which cosh X is not formed
 
 
 class Mollifier:
@@ -66,6 +69,8 @@ class Mollifier:
         """k(c + is)/k(c) and a bound on what rounding does to it."""
         square = (self.beta**2 + self.width**2 * (self.tilt**2 - s * s)) + 2j * self.width**2 * self.tilt * s
         x = np.sqrt(square)
+        if not float(np.real(x).max(initial=0.0)) < LARGEST:
+            raise Overflow("the tilt of the smoothed loss overflows")
         near = np.abs(square) < 1.0
         safe = np.where(near, 1.0, x)
         series = np.zeros(s.shape, dtype=complex)
