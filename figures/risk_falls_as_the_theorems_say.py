@@ -82,7 +82,6 @@ def draw(numbers: dict[str, Any]) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel=label, ylim=(1e-6, 1.0))
         axes.set_title(rest, loc="left")
         axes.set_ylabel("excess risk per record")
-        axes.label_outer()
     panels[2].set_xticks(RANGES["p"], [str(p) for p in RANGES["p"]])
     panels[2].minorticks_off()
     handles, labels = panels[0].get_legend_handles_labels()
