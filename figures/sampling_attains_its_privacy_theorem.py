@@ -20,7 +20,7 @@ def data(*, quick: bool = False) -> dict[str, Any]:
     law = StronglyLogConcave(LIPSCHITZ, CONVEXITY)
     epsilon = np.linspace(0.0, 3.0, 13 if quick else 61)
     alpha = np.linspace(0.0, 1.0, 21 if quick else 101)
-    x = np.linspace(-FARTHEST, FARTHEST, 20_001 if quick else 200_001)
+    x = np.linspace(-FARTHEST, FARTHEST, 20_001 if quick else 60_001)
     pairs = {
         "quadratic": (0.0 * x, LIPSCHITZ * x),
         "kinked": (LIPSCHITZ / 2 * np.abs(x), LIPSCHITZ / 2 * np.abs(x - 1.0)),

@@ -561,7 +561,7 @@ def test_the_committed_experiment_reaches_its_goals():
     steep = found["steep start"]
     assert 2.5 <= steep["cp"] < found["truth"]
     assert 4.0 <= steep["gdp"] < found["truth"]
-    assert steep["processor_seconds"] < 2 * 120  # two processes; the clock on the wall also counts what else the machine did
+    assert steep["seconds"] < 120.0
     verdicts = {name: row["verdict"] for name, row in found["solvers that claim mu = 1"].items()}
     assert verdicts.pop("as claimed") == "undecided"
     assert set(verdicts.values()) == {"refuted"}
