@@ -215,7 +215,7 @@ def bent_case(rng: np.random.Generator, number: int) -> Case:
 def test_bounds_hold_outside_the_convex_class():
     """What still holds is above the exact curves too, and each of the spreads is nearly reached."""
     rng, near = np.random.default_rng(5), dict.fromkeys(("steps' Lipschitz constant", "gradients' norm", "both, convex"), 0.0)
-    for number in range(120):
+    for number in range(250):
         case = bent_case(rng, number)
         run, curve = case.run, exact(case)
         for method in run.methods:
@@ -229,15 +229,15 @@ def test_bounds_hold_outside_the_convex_class():
             product = float(run.delta(0.0, case.index, method="contraction").upper)
             name = list(near)[spreads.index(run.spread)]
             near[name] = max(near[name], float(curve[EPSILON == 0.0][0]) / product if product < 0.95 else 0.0)
-    assert near["steps' Lipschitz constant"] > 0.8
-    assert near["gradients' norm"] > 0.8
-    assert near["both, convex"] > 0.4, "on a line convex losses cannot use both at once"
+    assert near["steps' Lipschitz constant"] > 0.9
+    assert near["gradients' norm"] > 0.9
+    assert near["both, convex"] > 0.5, "on a line convex losses cannot use both at once"
 
 
 def test_where_no_loss_has_so_small_gradients_half_their_difference_is_enough():
     """2L < rho D: a strongly convex loss has larger gradients on K; steps still contract, and records still differ by 2L."""
     rng, near = np.random.default_rng(8), 0.0
-    for number in range(30):
+    for number in range(50):
         noise = ("gaussian", "laplace")[number % 2]
         n, lipschitz, rho = int(rng.integers(2, 4)), float(rng.uniform(0.05, 0.5)), float(rng.uniform(0.3, 1.0))
         diameter, beta = float(rng.uniform(2.0, 8.0)) * lipschitz / rho, rho * float(rng.uniform(1.0, 1.3))
