@@ -11,13 +11,14 @@ import pytest
 from scipy.optimize import brentq
 
 from benchmarks import coverage, power
-from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, citations
+from dpaccount import Gaussian, GaussianDP, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse, citations
 from dpaccount.auditing import audit_counts, audit_one_run, audit_samples, shuffle_lower_bound
 from dpaccount.auditing.divergences import hockey_stick_at_least, labelled
 from dpaccount.auditing.events import logistic
 from dpaccount.auditing.intervals import rate_upper
 from dpaccount.auditing.one_run import tail_excess
 from dpaccount.auditing.selection import ranked_outside, ranks
+from dpaccount.auditing.stated import stated_claim
 from dpaccount.auditing.thinning import thinned_p_value
 
 COUNT_METHODS = ("cp", "bayes", "gdp")
@@ -513,3 +514,17 @@ def test_randomised_response_is_audited_at_its_truth():
     found = audit_counts(round(n * share), n, round(n * (1 - share)), n, 0.0)
     assert found.lower < float(truth) < found.upper
     assert found.upper - found.lower < 1e-3
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove", "replace-one", "zero-out"])
+@pytest.mark.parametrize("claim", [Gaussian(1.0), GaussianDP(1.5), 3 * Gaussian(2.0)], ids=["gaussian", "gdp", "three"])
+def test_rates_that_a_claim_attains_never_refute_it_whatever_its_relation(claim, relation):
+    """Error rates on the claimed trade-off function itself, and a hair inside it, at a million runs."""
+    profile, runs = PrivacyProfile(claim, relation), 10**6
+    for fpr in (0.01, 0.1, 0.3):
+        fnr = float(profile.trade_off(fpr).upper)
+        counts = round(runs * (1 - fnr)), runs, round(runs * fpr), runs
+        stated = stated_claim("test", None, None, profile, 1e-5)
+        assert stated.judged(audit_counts(*counts, 1e-5)).verdict == "undecided"
+        worse = round(runs * (1 - fnr * 0.9)), runs, round(runs * fpr * 0.9), runs
+        assert stated.judged(audit_counts(*worse, 1e-5)).verdict == "refuted"

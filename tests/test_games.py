@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -312,7 +313,7 @@ def test_a_store_keeps_the_scores_and_the_result(tmp_path):
     lines = file.read_text().splitlines()
     assert len(lines) == 1 + 16
 
-    def never(mean, rng, size):
+    def never(mean, rng, size, noise=1.0):
         raise AssertionError("the chunks are all known")
 
     before = file.stat().st_size
@@ -402,8 +403,65 @@ def test_another_mechanism_of_the_same_name_is_refused(tmp_path):
 
     file = tmp_path / "game"
     game(mechanism(1.0), store=file)
-    with pytest.raises(ValueError, match="the mechanism, the score or the data have changed"):
+    with pytest.raises(ValueError, match="Its mechanism is another"):
         game(mechanism(2.0), store=file)
+    game(mechanism(1.0), store=file)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A score with a field."""
+
+    by: float
+
+    def __call__(self, output):
+        return output - self.by
+
+
+@pytest.mark.parametrize("options", [
+    lambda v: {"mechanism": partial(gaussian, noise=v)},
+    lambda v: {"mechanism": lambda mean, rng, size: rng.normal(mean, v, size)},
+    lambda v: {"score": Shifted(v)},
+    lambda v: {"score": Shifted(v).__call__},
+], ids=["partial", "closure", "object", "method"])
+def test_what_is_bound_in_a_callable_tells_games_apart(tmp_path, options):
+    """Without replay too: the settings say which game it is."""
+    file = tmp_path / "game"
+    game(**options(1.0), store=file, reproducible=False)
+    game(**options(1.0), store=file, reproducible=False)
+    with pytest.raises(ValueError, match="chunks of different games are not to be mixed"):
+        game(**options(5.0), store=file, reproducible=False)
+
+
+NOISE = [1.0]
+
+
+def drawn_with_the_module(mean, rng):
+    return float(rng.normal(mean, NOISE[0]) > 0.5)
+
+
+def test_what_a_name_does_not_tell_the_first_chunk_does(tmp_path, monkeypatch):
+    """Scores of 0 and 1, of which the first alone would often agree."""
+    for seed in range(4):
+        options = {"batch": False, "runs": 100, "chunk": 50, "seed": seed, "threshold": 0.5, "store": tmp_path / f"game{seed}"}
+        game(drawn_with_the_module, **options)
+        with monkeypatch.context() as patch:
+            patch.setitem(globals(), "NOISE", [5.0])
+            with pytest.raises(ValueError, match="the mechanism, the score or the data have changed"):
+                game(drawn_with_the_module, **options)
+
+
+@pytest.mark.parametrize("row", [
+    '{"chunk": 0, "without": [], "within": []}', '{"chunk": 0, "without": [1.0], "within": [1.0]}',
+    '{"chunk": 0, "without": [NaN, 1.0], "within": [0.0, 1.0]}', '{"chunk": 0, "without": [0.0], "within": [0.0, 1.0]}',
+])
+def test_chunks_of_another_size_or_without_numbers_are_refused(tmp_path, row):
+    file = tmp_path / "game"
+    game(store=file)
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([lines[0], row, *lines[2:]]) + "\n")
+    with pytest.raises(ValueError, match=r"audit_game\(store"):
+        game(store=file)
 
 
 def test_randomness_from_elsewhere_cannot_be_resumed(tmp_path):

@@ -270,3 +270,18 @@ def test_the_spread_of_a_contracting_step_is_that_of_its_lipschitz_constant():
     far = replace(run, smoothness=math.inf)  # no Lipschitz constant, and no loss whose gradients have norm L on the set
     assert far.spread == math.inf
     assert far.delta(0.0, 1).upper == pytest.approx(far.delta(0.0, 2).upper, rel=1e-12)
+
+
+def test_an_interval_too_wide_for_the_nodes_is_refused_and_no_instance_is_made_there():
+    for width in (50.0, 190.0):
+        chain = Chain(((1.0, 1.0),) + ((1.0, 0.0),) * 2, ((1.0, -1.0),) + ((1.0, 0.0),) * 2, -width / 2, width / 2, "gaussian", 1.0)
+        free = replace(chain, low=-math.inf, high=math.inf)
+        np.testing.assert_allclose(chain.delta(EPSILON), free.delta(EPSILON), rtol=1e-10, atol=1e-13)
+    with pytest.raises(ValueError, match="at most 200 scales above low"):
+        replace(chain, low=-150.0, high=150.0)
+    run = PNSGD(5, 1.0, 0.001, 0.0, 1.0, 150.0, "gaussian", 1.0)
+    near = run.random_stopping().delta(1.0, index=2, instance=True).lower
+    for diameter in (500.0, 1000.0):
+        for variant in (replace(run, diameter=diameter).random_stopping(), replace(run, diameter=diameter)):
+            assert variant.delta(1.0, index=2, instance=True).lower == 0.0
+    assert near > 0.1

@@ -13,7 +13,7 @@ from dpaccount.auditing.outcome import REFUTED, UNDECIDED, AuditResult, small_de
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.pure import ApproximateDP
-from dpaccount.pair import Guarantee
+from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.statement import shown_up
 from dpaccount.training import TrainingRun
 
@@ -64,8 +64,9 @@ class Stated:
         fpr, fnr = found.details["fpr_upper"], found.details["fnr_upper"]
         if fpr + fnr >= 1.0:
             return False
-        if isinstance(self.profile.guarantee, Gaussian):
-            return bool(gdp_mu(fpr, fnr) > self.profile.guarantee.mu)
+        sides = self.profile.directions if isinstance(self.profile.guarantee, DominatingPair) else ()
+        if len(sides) == 1 and isinstance(sides[0], Gaussian):  # under the claim's own relation: replace-one doubles mu
+            return bool(gdp_mu(fpr, fnr) > sides[0].mu)
         return bool(float(self.profile.trade_off(fpr).lower) > fnr)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount.iteration.lower import Chain, Key, Law, Steps, excess, last, mixture, path
+from dpaccount.iteration.lower import WIDEST, Chain, Key, Law, Steps, excess, last, mixture, path
 
 Array = npt.NDArray[np.float64]
 Found = Iterable[Chain | tuple[Law, Law]]
@@ -106,6 +106,8 @@ def _push(run: Any) -> float:
     """The largest constant part of a record's gradient; 0 where nothing is computed."""
     free = run.diameter == math.inf
     if run.noise_scale == 0.0 or run.lipschitz == 0.0 or (free and run.noise != "gaussian"):
+        return 0.0
+    if not free and run.diameter > WIDEST * run.step_size * run.noise_scale:
         return 0.0
     return float(run.lipschitz if free else run.lipschitz - max(run.strong_convexity, 0.0) * run.diameter / 2)
 

@@ -20,6 +20,7 @@ from dpaccount.iteration.kernels import NOISES, scalar
 
 Array = npt.NDArray[np.float64]
 LAPLACE_NODES = 240
+WIDEST = 200.0  # scales of noise in an interval: then nodes are at most half a scale apart, and Gaussians lose 1e-25
 FINE = 401  # points that look for the edges of the best test
 
 
@@ -82,6 +83,11 @@ class Chain:
         free = self.low == -math.inf and self.high == math.inf
         if not free and not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             _check.refuse(owner, "high", "finite and above a finite low, or both infinite", (self.low, self.high))
+        if not free and self.high - self.low > WIDEST * self.scale:
+            _check.refuse(
+                owner, "high", f"at most {WIDEST:g} scales above low", self.high,
+                "The nodes would lie too far apart. Take an interval that holds all but the outermost tails.",
+            )
         if free and (self.noise != "gaussian" or [c for c, _ in self.steps] != [c for c, _ in self.others]):
             _check.refuse(
                 owner, "high", "finite unless noise is Gaussian and factors are common", self.high,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dpaccount import _check
 from dpaccount._parallel import Bar, stream, workers
 from dpaccount.auditing.game.protocol import OWNER, Chunk, Game
 from dpaccount.auditing.game.store import Store
@@ -50,6 +51,12 @@ class Player:
         self, sizes: Callable[[int], Chunk], store: Store, n_jobs: int | None, progress: bool | None, clock: Clock, runs: int | None
     ) -> None:
         self.sizes, self.store, self.n_jobs, self.clock, self.runs = sizes, store, n_jobs, clock, runs
+        for played in store.known.values():
+            if played.chunk != sizes(played.chunk.number):
+                _check.refuse(
+                    OWNER, "store", f"a file of this game, chunk {played.chunk.number} of {sizes(played.chunk.number).size} runs",
+                    played.chunk.size, "Its chunks have another size: the file was changed.",
+                )
         before = self.done if runs is not None else 0
         self.bar = Bar(OWNER, runs if runs is not None else math.ceil(clock.seconds or 0.0), progress, before)
 

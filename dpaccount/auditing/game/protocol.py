@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
+from dpaccount.auditing.game.fingerprint import name_of
 
 OWNER = "audit_game"
 Array = npt.NDArray[np.float64]
@@ -53,14 +53,13 @@ class Game:
     def __call__(self, chunk: Chunk) -> Played:
         return Played(chunk, self.world(chunk, 0), self.world(chunk, 1))
 
-    def world(self, chunk: Chunk, kind: int, only: int | None = None) -> Array:
-        """Scores of one kind of runs; `only` the first few of them, where they come one by one."""
+    def world(self, chunk: Chunk, kind: int) -> Array:
+        """Scores of one kind of runs."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk.number, kind)))
         data = self.pair[kind]
         if self.batch:
             return self._checked(self._score(self.mechanism(data, rng, chunk.size)), chunk.size)
-        count = chunk.size if only is None else min(only, chunk.size)
-        return self._checked([self._score(self.mechanism(data, rng)) for _ in range(count)], count)
+        return self._checked([self._score(self.mechanism(data, rng)) for _ in range(chunk.size)], chunk.size)
 
     def _score(self, output: Any) -> Any:
         if self.step_score is not None:
@@ -84,13 +83,3 @@ class Game:
         """What the callables are called: part of what tells one game from another."""
         parts = ("mechanism", "score", "step_score", "combine")
         return {part: name_of(getattr(self, part)) for part in parts}
-
-
-def name_of(function: Any) -> str | None:
-    """The dotted name of a callable, or of its class."""
-    if function is None or isinstance(function, str):
-        return function
-    if isinstance(function, partial):
-        return name_of(function.func)
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}.{named.__qualname__}"

@@ -14,10 +14,11 @@ from dpaccount import _check
 from dpaccount.adjacency import parse
 from dpaccount.auditing.events import classifier_of
 from dpaccount.auditing.family import family_of
+from dpaccount.auditing.game.fingerprint import digest
 from dpaccount.auditing.game.judge import METHODS, SELECTIONS, Judge
 from dpaccount.auditing.game.plan import Plan, planned_budget
 from dpaccount.auditing.game.protocol import OWNER, Game
-from dpaccount.auditing.game.store import digest, seed_of
+from dpaccount.auditing.game.store import seed_of
 from dpaccount.auditing.outcome import level
 from dpaccount.auditing.stated import stated_claim
 
