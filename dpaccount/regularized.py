@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
@@ -17,6 +18,12 @@ from dpaccount.mechanisms.log_concave import StronglyLogConcave
 
 RULES = ("exact", "sufficient")
 _SIZE = {"low": 1e-100, "high": 1e100}
+
+
+def _above(value: Fraction) -> float:
+    """The least double that is not below it."""
+    found = float(value)
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
 
 
 class RiskBound(NamedTuple):
@@ -91,9 +98,10 @@ class RegularizedExponentialMechanism:
     @property
     def law(self) -> StronglyLogConcave:
         """The law of a draw, and the largest change of its exponent by one record."""
-        k = self.inverse_temperature
-        total = self.regularization + self.strong_convexity
-        return StronglyLogConcave(k * self.lipschitz / self.num_records, k * total, "replace-one")
+        k = Fraction(self.inverse_temperature)
+        change = _above(k * Fraction(self.lipschitz) / self.num_records)
+        convexity = k * (Fraction(self.regularization) + Fraction(self.strong_convexity))
+        return StronglyLogConcave(change, -_above(-convexity), "replace-one")
 
     @property
     def pair(self) -> GaussianDP:

@@ -15,7 +15,7 @@ pure-dp                epsilon
 gaussian-dp            mu; relation where it is not None
 approximate-dp         epsilon, delta
 finite-pair            p, q (lists)
-curve-pair             epsilon, delta (lists), symmetric, relation (optional), upper_bound (optional)
+curve-pair             epsilon, delta (lists), symmetric, relation, upper_bound, proved (optional)
 poisson-sampled        step (NODE), sampling_probability
 fixed-size-sampled     step (NODE), sample_size, dataset_size
 reversed               step (NODE)
@@ -30,6 +30,7 @@ best-of                options, a list of NODE
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -305,7 +306,7 @@ _STEPS: dict[str, _Form] = {
     "approximate-dp": _Form(ApproximateDP, {"epsilon": _number, "delta": _number}),
     "finite-pair": _Form(_finite_pair, {"p": _numbers, "q": _numbers}),
     "curve-pair": _Form(
-        CurvePair, {"epsilon": _numbers, "delta": _numbers, "symmetric": _flag}, {"relation": _word, "upper_bound": _flag}
+        CurvePair, {"epsilon": _numbers, "delta": _numbers, "symmetric": _flag}, {"relation": _word, "upper_bound": _flag, "proved": _flag}
     ),
     "poisson-sampled": _Form(PoissonSampled, {"step": _step, "sampling_probability": _number}),
     "fixed-size-sampled": _Form(FixedSizeSampled, {"step": _step, "sample_size": _whole, "dataset_size": _whole}),
@@ -341,8 +342,9 @@ def _encode(guarantee: Any) -> dict[str, Any]:
             "(see the page \"extending\" of the documentation).", TypeError,
         )
     form = _STEPS[kind]
+    usual = {field.name: field.default for field in dataclasses.fields(guarantee)} if form.optional else {}
     given = {name: getattr(guarantee, name) for name in form.optional}
-    extra = {name: value for name, value in given.items() if value is not None and value is not False}
+    extra = {name: value for name, value in given.items() if value != usual[name]}
     return {"kind": kind, **{name: _plain(getattr(guarantee, name)) for name in form.fields}, **extra}
 
 

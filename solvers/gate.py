@@ -30,6 +30,7 @@ from solvers.random import RandomSource
 Array = npt.NDArray[np.float64]
 GRID_BITS = 10
 FARTHEST = 2.0**30
+SMALLEST = 1e-280  # scales of noise below it, or above its inverse, leave doubles no room
 
 
 class ConvexTarget(Protocol):
@@ -63,12 +64,12 @@ class Gate:
 
     def gaussian(self, value: Array, *, sensitivity: float, noise_multiplier: float) -> Array:
         """``value + N(0, (noise_multiplier sensitivity)^2 I)`` on the grid; l2 sensitivity. Accounted by ``Gaussian(noise_multiplier)``."""
-        scale = noise_multiplier * sensitivity
+        scale = noise_scale(noise_multiplier, sensitivity)
         return on_grid(value, self.source.gaussian(scale, np.shape(value)), scale)
 
     def laplace(self, value: Array, *, sensitivity: float, noise_multiplier: float) -> Array:
         """The same with Laplace noise of that scale on each entry; l1 sensitivity. Accounted by ``Laplace(noise_multiplier)``."""
-        scale = noise_multiplier * sensitivity
+        scale = noise_scale(noise_multiplier, sensitivity)
         return on_grid(value, self.source.laplace(scale, np.shape(value)), scale)
 
     def select(self, scores: Array, *, sensitivity: float, epsilon: float) -> int:
@@ -97,7 +98,7 @@ class Gate:
         deviation. Not on a grid: it acts through the minimiser, and `covered` hides what that is computed to. Accounted by
         `solvers.perturbation`, since the Hessian has its part in it.
         """
-        scale = noise_multiplier * sensitivity
+        scale = noise_scale(noise_multiplier, sensitivity)
         return self.source.gamma_norm(scale, dimension) if law == "gamma" else self.source.gaussian(scale, (dimension,))
 
     def covered(self, value: Array, *, error: float, noise_multiplier: float, law: str) -> Array:
@@ -107,7 +108,7 @@ class Gate:
         ``2 error noise_multiplier`` is accounted as ``PureDP(1/noise_multiplier)`` for law ``gamma`` and as Gaussian DP of
         ``1/noise_multiplier`` for law ``gaussian``, as given under every relation.
         """
-        scale = 2.0 * error * noise_multiplier
+        scale = noise_scale(noise_multiplier, 2.0 * error)
         size = len(value)
         noise = self.source.gamma_norm(scale, size) if law == "gamma" else self.source.gaussian(scale, (size,))
         return on_grid(value, noise, scale)
@@ -119,6 +120,10 @@ class Gate:
         add-or-remove, and under replace-one by ``ExponentialMechanism(2 * epsilon)``.
         """
         return target.draw(epsilon / sensitivity, self.source)
+
+    def drawn(self, point: Array, scale: float) -> Array:
+        """A draw whose last step added noise of this scale, on the grid of that noise: its low bits stay here."""
+        return on_grid(point, np.zeros(np.shape(point)), scale)
 
     def poisson_batch(self, size: int, probability: float) -> npt.NDArray[np.bool_]:
         """Which records are in a batch, each independently with the given probability; what follows is accounted as sampled."""
@@ -132,7 +137,7 @@ class PrefixSums:
         self, source: RandomSource, factorisation: Factorisation, participation: Participation, dimension: int, sensitivity: float,
         noise_multiplier: float,
     ) -> None:
-        scale = noise_multiplier * sensitivity * factorisation.sensitivity(participation)
+        scale = noise_scale(noise_multiplier, sensitivity * checked_sensitivity(factorisation, participation))
         self.decoder = factorisation.decoder()
         self.scales = scale * factorisation.noise_norms()
         self.noise = source.gaussian(scale, (self.decoder.shape[1], dimension))
@@ -143,6 +148,28 @@ class PrefixSums:
         self.total = self.total + value
         t, self.step = self.step, self.step + 1
         return on_grid(self.total, self.decoder[t] @ self.noise, float(self.scales[t]))
+
+
+def noise_scale(noise_multiplier: float, sensitivity: float) -> float:
+    """Their product: 0 only where no noise is asked for, never because it underflows."""
+    scale = noise_multiplier * sensitivity
+    if noise_multiplier > 0.0 and not SMALLEST <= scale <= 1.0 / SMALLEST:
+        domain = f"such that noise has a scale in [{SMALLEST:g}, {1.0 / SMALLEST:g}]"
+        _check.refuse("Gate", "sensitivity", domain, scale, "Choose other units.")
+    return scale
+
+
+def checked_sensitivity(factorisation: Factorisation, participation: Participation) -> float:
+    """The sensitivity of C, from C itself, where B C are the prefix sums: a factorisation of somebody's own is not believed."""
+    encoder, decoder = factorisation.encoder(), factorisation.decoder()
+    steps = factorisation.steps
+    signs = np.where(np.random.default_rng(0).random((steps, 3)) < 0.5, -1.0, 1.0)
+    off = np.abs(decoder @ (encoder @ signs) - np.cumsum(signs, axis=0)).max()
+    if not off <= 1e-7 * max(1.0, float(np.abs(decoder).sum(axis=1).max() * np.abs(encoder).max())):
+        _check.refuse("Gate", "factorisation", "B C = the prefix sums", float(off), "Noise of another matrix protects other sums.")
+    if type(factorisation).__module__.startswith("solvers.factorisations."):
+        return factorisation.sensitivity(participation)
+    return participation.sensitivity(np.asarray(encoder.T @ encoder))
 
 
 def on_grid(value: Array, noise: Array, scale: float) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from solvers.losses import LinearLoss, Loss, PerExampleLoss
+from solvers.losses import TRUSTED, LinearLoss, Loss
 from solvers.rows import Matrix, RowRule, row_norms
 from solvers.sets import ConstraintSet, VertexSet, WholeSpace
 
@@ -121,7 +121,7 @@ class Problem:
     @property
     def entry_bound(self) -> float:
         """Bound on every |entry of grad l|, one record of a `LinearLoss`: what vertex scores of Frank-Wolfe move by."""
-        if not isinstance(self.loss, LinearLoss):
+        if not isinstance(self.loss, LinearLoss) or self.enforces_gradients_only:
             return self.lipschitz
         return self.loss.slope(self.reach) * self.rule.entry_bound()
 
@@ -195,7 +195,7 @@ class Problem:
 
     def data_gradient(self, theta: Array, clip: float = math.inf, chosen: Any = None) -> Array:
         """Sum of the gradients of the records' losses, each clipped to norm `clip`; of the records `chosen` (mask or indices) only."""
-        free = isinstance(self.loss, LinearLoss) and clip >= self.loss.lipschitz(self.row_bound)
+        free = not self.enforces_gradients_only and clip >= self.loss.lipschitz(self.row_bound)
         limit = math.inf if free else clip  # bounded rows keep a Lipschitz loss below it by themselves
         total = np.zeros(self.dimension)
         for rows, norms, targets in self._chunks(chosen):
@@ -214,5 +214,5 @@ class Problem:
 
     @property
     def enforces_gradients_only(self) -> bool:
-        """Whether the loss is the user's own, whose claims are enforced by clipping gradients and by nothing else."""
-        return isinstance(self.loss, PerExampleLoss)
+        """Whether the loss is somebody's own, whose claims are enforced by clipping gradients and by nothing else."""
+        return type(self.loss) not in TRUSTED

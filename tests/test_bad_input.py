@@ -148,6 +148,7 @@ TABLE: Table = {
     "CurvePair.delta": number(lambda v: CurvePair((0.0, 1.0), v), (), (0.1,), (-0.1, 0.0), (1.1, 0.0), 0.1),
     "CurvePair.symmetric": (lambda v: CurvePair((0.0,), (0.1,), v), ("yes", None, 1.0, 1, [True], 1j)),
     "CurvePair.relation": (lambda v: CurvePair((0.0,), (0.1,), True, v), ("as-written", "both", 1.0, True, ["replace-one"])),
+    "CurvePair.proved": (lambda v: CurvePair((0.0,), (0.1,), proved=v), ("yes", None, 1.0, 1, [True], 1j)),
     "CurvePair.upper_bound": (lambda v: CurvePair((0.0,), (0.1,), upper_bound=v), ("yes", None, 1.0, 1, [True], 1j)),
     "CurvePair.from_function.delta": (
         lambda v: CurvePair.from_function(v, (0.0, 1.0)), (None, 1.0, "f", [0.1], True, 1j, {})

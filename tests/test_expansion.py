@@ -9,6 +9,7 @@ import pytest
 from helpers import violations
 
 from dpaccount import Gaussian, PoissonSampled, PrivacyProfile, certified_delta
+from dpaccount.engines import auto
 from dpaccount.engines.jump import margin, split
 from dpaccount.engines.line import answer as line
 from dpaccount.engines.line import expansion
@@ -216,7 +217,13 @@ def test_tilts_that_overflow_serve_the_smoothed_contour():
     [(3.574, 9.131e-7, 27, 4.381), (2.322, 2.85e-7, 154, 3.879), (3.41, 2.488e-7, 105_578_263, 5.411)],
 )
 def test_no_tail_is_left_to_a_useless_bracket(sigma, q, steps, epsilon):
-    found = PrivacyProfile(steps * PoissonSampled(Gaussian(sigma), q), "as-written").log_delta(epsilon)
+    pair = steps * PoissonSampled(Gaussian(sigma), q)
+    found = PrivacyProfile(pair, "as-written").log_delta(epsilon)
     assert found.certified
     assert found.upper < -700.0
     assert found.upper - found.lower < 2.0
+    near = smoothed.Nearby()
+    first, second = (auto.log_delta(pair, e, smooth=near) for e in (epsilon, epsilon * (1 - 2e-6)))
+    assert first.certified
+    assert second.certified
+    assert second.upper - second.lower < 2.0, "what was found beside it does not stand in the way"

@@ -212,7 +212,7 @@ SQUARE = np.eye(2)
     [
         (Problem(np.eye(4), np.ones(4), Logistic(), L2Ball(1.0)), {}, "at most 3 parameters"),
         (Problem(SQUARE, [0, 1], Multinomial(2), L2Ball(1.0)), {}, "one score"),
-        (Problem(SQUARE, [0, 1], PerExampleLoss(lambda t, x, y: y, lambda t, x, y: x), L2Ball(1.0)), {}, "one score"),
+        (Problem(SQUARE, [0, 1], PerExampleLoss(lambda t, x, y: y, lambda t, x, y: x), L2Ball(1.0)), {}, "Its slope is a claim"),
         (Problem(SQUARE, [1, 1], Logistic(), WholeSpace()), {}, "bounded set"),
         (Problem(SQUARE, [1, 1], Logistic(), Simplex(1.0)), {}, "interior"),
         (Problem(SQUARE, [1, 1], Logistic(), L2Ball(1.0)), {"epsilon": 0.0}, "zero budget"),

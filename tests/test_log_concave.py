@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,11 +16,15 @@ from scipy.special import ndtr, ndtri
 from dpaccount import (
     Gaussian,
     GaussianDP,
+    Laplace,
+    PoissonSampled,
     PrivacyProfile,
     RegularizedExponentialMechanism,
     StronglyLogConcave,
     UnsupportedAdjacency,
     approximate_draw,
+    from_json,
+    to_json,
 )
 from dpaccount._log import gaussian_log_delta
 from dpaccount.regularized import RULES, sufficient_parameter
@@ -310,3 +315,25 @@ def test_bad_input_is_refused_in_the_house_shape(call):
 
     with pytest.raises((ValueError, TypeError), match=SHAPE):
         call()
+
+
+@pytest.mark.parametrize("step", [PoissonSampled(Gaussian(1.0), 0.1), PoissonSampled(Laplace(0.9), 0.1)], ids=["gaussian", "laplace"])
+def test_a_close_draw_is_no_better_proved_than_the_exact_one(step):
+    exact = PrivacyProfile(step, "replace-one").delta(epsilon=1.0)
+    found = approximate_draw(step, 1e-9, "replace-one")
+    assert not exact.certified
+    for pair in (found, 2 * found, from_json(to_json(found))):
+        assert not PrivacyProfile(pair, "replace-one").delta(epsilon=1.0).certified
+    sure = approximate_draw(step, 1e-9, "add-or-remove")
+    assert PrivacyProfile(sure, "add-or-remove").delta(epsilon=1.0).certified
+
+
+def test_parameters_are_rounded_to_the_safe_side():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        g, k, r, rho = (float(v) for v in np.exp(rng.uniform(-9, 9, 4)))
+        n = int(rng.integers(1, 10**6))
+        mu = RegularizedExponentialMechanism(g, n, k, r, rho).pair.mu
+        assert Fraction(mu) ** 2 * n**2 * (Fraction(r) + Fraction(rho)) >= Fraction(g) ** 2 * Fraction(k)
+        assert mu == pytest.approx(g * math.sqrt(k) / (n * math.sqrt(r + rho)), rel=1e-14)
+        assert Fraction(GaussianDP(mu).attained.noise_multiplier) * Fraction(mu) <= 1

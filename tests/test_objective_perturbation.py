@@ -387,7 +387,7 @@ GOOD = Problem(SQUARE, [1, -1], Logistic(), L2Ball(1.0))
         (Problem(SQUARE, [1, -1], HuberHinge(), L2Ball(1.0)), {}, "twice continuously differentiable"),
         (Problem(SQUARE, [1, -1], Quantile(), L2Ball(1.0)), {}, "twice continuously differentiable"),
         (Problem(SQUARE, [1, -1], ClippedSquared(), L2Ball(1.0)), {}, "twice continuously differentiable"),
-        (Problem(SQUARE, [1, -1], PerExampleLoss(lambda t, x, y: y, lambda t, x, y: x), L2Ball(1.0)), {}, "twice continuously"),
+        (Problem(SQUARE, [1, -1], PerExampleLoss(lambda t, x, y: y, lambda t, x, y: x), L2Ball(1.0)), {}, "are claims"),
         (Problem(SQUARE, [1, -1], Squared(), L2Ball(1.0)), {}, "Lipschitz on the whole space"),
         (Problem(SQUARE, [1, -1], Logistic()), {}, "unbounded"),
         (Problem(SQUARE, [1, -1], Logistic(), ridge=3.0), {"regularization": 1.0}, "ridge"),

@@ -40,7 +40,8 @@ def approximate_draw(
     Guarantee
     ---------
     An upper bound at every epsilon, a `CurvePair`: chords between points of the curve, less than 1% above it (0.1% for t >= 1e-30).
-    Where the added term outgrows what delta still falls, it stays at its least value. Nothing is claimed from below.
+    Where the added term outgrows what delta still falls, it stays at its least value. Nothing is claimed from below, and
+    nothing is certified that `guarantee` was not.
 
     Examples
     --------
@@ -55,10 +56,12 @@ def approximate_draw(
     if t == 0.0:
         return guarantee
     level = _levels(profile, t)
-    exact = np.asarray(profile.delta(epsilon=level).upper)
+    found = profile.delta(epsilon=level)
+    exact = np.asarray(found.upper)
     delta = np.minimum(exact + (1.0 + np.exp(level)) * t * (1.0 + 1e-12), 1.0)
     delta = np.minimum(np.nextafter(delta, math.inf), 1.0)
-    return CurvePair(tuple(level.tolist()), tuple(delta.tolist()), relation=str(profile.adjacency), upper_bound=True)
+    points = tuple(level.tolist()), tuple(delta.tolist())
+    return CurvePair(*points, relation=str(profile.adjacency), upper_bound=True, proved=bool(found.certified))
 
 
 def _levels(profile: PrivacyProfile, t: float) -> Array:

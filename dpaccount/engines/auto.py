@@ -164,8 +164,9 @@ def _bracket(pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed
     Far in the tail Chernoff's bounds on every number of jumps come first: where one jump rules they cost no line.
     """
     far = smooth.again(pair, epsilon)
-    if far is not None:
+    if far is not None and far.certified and _enough(far, goal, NARROW):
         return far
+    far = None
     with suppress(*FAILS):
         far = expansion.bounded(pair, epsilon, lattice.FLOOR)
     if far is not None and far.certified and _enough(far, goal, NARROW if far.upper > SMALLEST else NEARLY):

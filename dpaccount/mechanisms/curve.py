@@ -51,6 +51,8 @@ class CurvePair(AtomicStep):
         True if the points bound a curve that is not known, as theorems on last iterates do, and nothing is claimed from below:
         then the lower end of every answer about a composition with this step is the trivial one. False (default)
         answers for the mechanism whose curve this is.
+    proved : bool
+        False if the points come from a pair that is not proved to dominate: then no answer with this step is certified.
 
     Guarantee
     ---------
@@ -68,6 +70,7 @@ class CurvePair(AtomicStep):
     symmetric: bool = True
     relation: str | None = None
     upper_bound: bool = False
+    proved: bool = True
 
     def __post_init__(self) -> None:
         epsilon = _check.reals("CurvePair", "epsilon", self.epsilon, low=-700.0, high=700.0)
@@ -78,6 +81,7 @@ class CurvePair(AtomicStep):
             _check.refuse("CurvePair", "delta", f"of the same length as epsilon, {epsilon.size}", self.delta)
         object.__setattr__(self, "symmetric", _check.flag("CurvePair", "symmetric", self.symmetric))
         object.__setattr__(self, "upper_bound", _check.flag("CurvePair", "upper_bound", self.upper_bound))
+        object.__setattr__(self, "proved", _check.flag("CurvePair", "proved", self.proved))
         if self.relation is not None:
             relation = _check.choice("CurvePair", "relation", self.relation, RELATIONS, "None takes the points under any relation.")
             object.__setattr__(self, "relation", str(relation))
@@ -88,7 +92,8 @@ class CurvePair(AtomicStep):
         """The points, of many the first and the last; `relation` and `upper_bound` where they are given."""
         points = ", ".join(f"{name}={_listed(getattr(self, name))}" for name in ("epsilon", "delta"))
         rest = "" if self.relation is None else f", relation={self.relation!r}"
-        return f"CurvePair({points}, symmetric={self.symmetric}{rest}{', upper_bound=True' if self.upper_bound else ''})"
+        rest += (", upper_bound=True" if self.upper_bound else "") + ("" if self.proved else ", proved=False")
+        return f"CurvePair({points}, symmetric={self.symmetric}{rest})"
 
     @staticmethod
     def from_function(
@@ -141,7 +146,7 @@ class CurvePair(AtomicStep):
     def facts(self) -> Facts:
         loss, _, only = self._hull
         ends = (float(loss.min()), float(loss.max())) if loss.size else (0.0, 0.0)
-        return Facts(*only, *ends, lattice=lattice_of(loss), upper_bound=self.upper_bound)
+        return Facts(*only, *ends, lattice=lattice_of(loss), proved=self.proved, upper_bound=self.upper_bound)
 
     def atom_rounding(self) -> tuple[Array, Array]:
         loss, log_q, _ = self._hull

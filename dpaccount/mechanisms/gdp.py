@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, final
 
@@ -68,7 +69,9 @@ class GaussianDP(Step):
         if not self.mu:
             return PureDP(0.0)
         noise = 1.0 / self.mu
-        return Gaussian(noise if 1.0 / noise >= self.mu else math.nextafter(noise, 0.0))
+        while Fraction(noise) * Fraction(self.mu) > 1:
+            noise = math.nextafter(noise, 0.0)
+        return Gaussian(noise)
 
     @property
     def facts(self) -> Facts:

@@ -130,6 +130,9 @@ class _Bounds:
 
 def _bounds(problem: Problem) -> _Bounds:
     loss, reach = problem.loss, problem.row_bound
+    if problem.enforces_gradients_only:
+        hint = "Its slope and curvature are claims, and nothing is clipped here; gradient_descent enforces them by clipping."
+        _check.refuse(OWNER, "problem", "with a loss of solvers.losses", loss, hint)
     if not isinstance(loss, LinearLoss) or not loss.smooth:
         hint = "At a kink the output can be a record itself: see `solvers.risk.facts.median_atom`."
         _check.refuse(OWNER, "problem", "with a twice continuously differentiable loss of x . theta", loss, hint)

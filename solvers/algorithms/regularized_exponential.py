@@ -114,7 +114,8 @@ def regularized_exponential(
         "steps": plan.steps, "step_size": plan.step_size, "inner": inner, "secure_noise": gate.secure,
     }
     unprotected = dict(draws.diagnostics()) if _check.flag(OWNER, "reveal_unprotected", reveal_unprotected) else None
-    return Release(draws.points[0], guarantee, aim.adjacency, shown, unprotected)
+    point = problem.constraint.project(gate.drawn(draws.points[0], plan.last_scale(target)))
+    return Release(point, guarantee, aim.adjacency, shown, unprotected)
 
 
 def _law(problem: Problem, epsilon: float, delta: float, risk: str, radius: float | None) -> RegularizedExponentialMechanism:

@@ -92,7 +92,7 @@ class IncrementalPath(PlainPath):
 def path_of(problem: Problem, scores: str) -> PlainPath:
     """The path that `scores` names, or for ``auto`` the incremental one where rows are sparse and it exists."""
     loss = problem.loss
-    single = isinstance(loss, LinearLoss) and loss.outputs == 1 and math.isfinite(loss.curvature)
+    single = isinstance(loss, LinearLoss) and not problem.enforces_gradients_only and loss.outputs == 1 and math.isfinite(loss.curvature)
     able = single and isinstance(problem.constraint, (L1Ball, Simplex))
     if scores == "incremental" and not able:
         hint = "It follows one column a pick and one score a record, and slopes that do not jump: rounding could tell the paths apart."

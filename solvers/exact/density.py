@@ -32,6 +32,9 @@ class ConvexDensity:
 
     def __init__(self, problem: Problem) -> None:
         loss, size = problem.loss, problem.dimension
+        if problem.enforces_gradients_only:
+            hint = "Its slope is a claim, and nobody can clip a value; gradient_descent enforces it by clipping."
+            _check.refuse(OWNER, "problem", "with a loss of solvers.losses", loss, hint)
         if not isinstance(loss, LinearLoss) or loss.outputs != 1:
             hint = "Values of another loss cannot be bounded record by record."
             _check.refuse(OWNER, "problem", "with a loss of one score x . theta", loss, hint)

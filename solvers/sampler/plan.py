@@ -46,6 +46,10 @@ class Plan:
         """The bound, chain and inner steps together."""
         return self.chain_error + self.inner_error
 
+    def last_scale(self, target: Target) -> float:
+        """The deviation of the Gaussian that the last inner step draws from, ``(m + 1/eta)^{-1/2}``."""
+        return 1.0 / math.sqrt(target.curvature + 1.0 / self.step_size)
+
     @property
     def queries(self) -> float:
         """Function values expected (a first-order query counts once), if proposals fall inside the set."""

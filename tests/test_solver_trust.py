@@ -1,0 +1,154 @@
+"""What somebody else states, of a loss or a factorisation, earns no guarantee: it is enforced, or refused."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from solver_registry import PROBED
+
+import solvers.algorithms as algorithms
+from solvers.algorithms import (
+    exponential_mechanism,
+    frank_wolfe,
+    ftrl,
+    gradient_descent,
+    objective_perturbation,
+    projected_noisy_sgd,
+    regularized_exponential,
+)
+from solvers.factorisations import Factorisation, SquareRoot
+from solvers.gate import Gate
+from solvers.losses import LinearLoss, Logistic, Quantile
+from solvers.problem import Problem
+from solvers.random import InsecureRandomnessWarning, RandomSource
+from solvers.sets import Box, L1Ball
+
+LOUD = 1e6
+# the entry of tests/solver_registry.py that an algorithm has, or where else its laws are tested
+COVERED = {
+    "exponential_mechanism": "exponential", "frank_wolfe": "Frank-Wolfe", "ftrl": "FTRL", "gradient_descent": "gradient descent",
+    "localisation": "localisation", "objective_perturbation": "objective perturbation", "projected_noisy_sgd": "projected noisy SGD",
+    "regularized_exponential": None,  # asks nothing of the gate: tests/test_regularized_exponential.py audits its law
+}
+
+
+def source(seed=0):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsecureRandomnessWarning)
+        return RandomSource.seeded_for_tests_only(seed)
+
+
+@dataclass(frozen=True)
+class Liar(LinearLoss):
+    """It says that its slope is 1."""
+
+    @property
+    def smooth(self):
+        return True
+
+    @property
+    def curvature(self):
+        return 0.1
+
+    def slope(self, reach=np.inf):
+        return 1.0
+
+    def targets(self, owner, labels, size):
+        return np.asarray(labels, dtype=float)
+
+    def value(self, scores, targets):
+        return LOUD * scores * targets
+
+    def derivative(self, scores, targets):
+        return LOUD * targets * np.ones(scores.shape)
+
+    def second_derivative(self, scores, targets):
+        return np.zeros(scores.shape)
+
+
+class Quiet(Logistic):
+    """A subclass of a loss that is known is somebody's own as well."""
+
+    def derivative(self, scores, targets):
+        return LOUD * super().derivative(scores, targets)
+
+
+def posed(loss, constraint=None):
+    return Problem([[1.0], [1.0]], [1.0, 1.0], loss, constraint or Box(-1e9, 1e9))
+
+
+@pytest.mark.parametrize("loss", [Liar(), Quiet()], ids=["own", "subclass"])
+def test_gradients_of_somebodys_own_loss_are_clipped_to_what_it_states(loss):
+    problem = posed(loss)
+    assert problem.enforces_gradients_only
+    assert abs(problem.data_gradient(np.zeros(1), problem.lipschitz)[0]) <= 2.0 * problem.lipschitz * (1 + 1e-12)
+    release = gradient_descent(problem, noise_multiplier=1.0, steps=1, learning_rate=1.0, random=source(), progress=False)
+    assert abs(release.value[0]) < 20.0
+    picked = frank_wolfe(posed(loss, L1Ball(1.0)), epsilon=1.0, delta=0.0, steps=3, random=source(), progress=False)
+    assert abs(picked.value[0]) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("loss", [Liar(), Quiet()], ids=["own", "subclass"])
+@pytest.mark.parametrize("run", [
+    lambda p: objective_perturbation(p, epsilon=1.0, random=source()),
+    lambda p: exponential_mechanism(p, epsilon=1.0, random=source()),
+    lambda p: projected_noisy_sgd(p, noise_multiplier=1.0, step_size=0.1, adjacency="replace-one", random=source(), progress=False),
+    lambda p: regularized_exponential(p, epsilon=1.0, delta=1e-5, random=source(), progress=False),
+    lambda p: frank_wolfe(p, epsilon=1.0, delta=0.0, steps=3, scores="incremental", random=source(), progress=False),
+], ids=["objective", "exponential", "sgd", "regularised", "incremental"])
+def test_what_no_clipping_enforces_is_refused(loss, run):
+    with pytest.raises((ValueError, TypeError), match="loss"):
+        run(posed(loss, L1Ball(1.0)))
+
+
+class Thin(Factorisation):
+    """Encodes a millionth of the sums, so that its noise would be as small."""
+
+    def __init__(self, steps, honest=False):
+        self.steps, self.share = steps, 1.0 if honest else 1e-6
+
+    def encoder(self):
+        return self.share * np.eye(self.steps)
+
+    def decoder(self):
+        return np.tril(np.ones((self.steps, self.steps)))
+
+    def sensitivity(self, participation=None):
+        return 1e-6
+
+
+def test_a_factorisation_that_is_none_is_refused_and_its_sensitivity_is_not_believed():
+    problem = posed(Quantile(), Box(-10.0, 10.0))
+    options = {"batches": 4, "noise_multiplier": 1.0, "learning_rate": 0.1, "progress": False}
+    with pytest.raises(ValueError, match="B C = the prefix sums"):
+        ftrl(problem, factorisation=Thin(4), random=source(), **options)
+    for made in (Thin(4, honest=True), SquareRoot(4)):
+        values = [ftrl(problem, factorisation=made, random=source(s), **options).value[0] for s in range(40)]
+        assert np.std(values) > 0.02, "the noise is there"
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_noise_that_would_underflow_is_refused_and_none_is_none_only_where_it_is_asked_for(kind):
+    gate = Gate(source())
+    ask = getattr(gate, kind)
+    assert ask(np.array([1.0]), sensitivity=1e-300, noise_multiplier=0.0).tolist() == [1.0]
+    for sensitivity in (5e-324, 1e-300, 0.0, 1e300):
+        with pytest.raises(ValueError, match="noise has a scale in"):
+            ask(np.array([1e-300]), sensitivity=sensitivity, noise_multiplier=0.3)
+
+
+def test_a_draw_keeps_its_low_bits_to_itself():
+    problem = Problem(np.ones((9, 1)), np.linspace(-1, 1, 9), Quantile(), Box(-1.0, 1.0))
+    values = [regularized_exponential(problem, epsilon=1.0, delta=1e-3, random=source(s), progress=False).value[0] for s in range(20)]
+    inside = [v for v in values if abs(v) < 1.0]
+    assert all(float(v * 2.0**40).is_integer() for v in inside)
+    assert len(set(inside)) > 10
+
+
+def test_every_algorithm_meets_the_laws_or_says_why_not():
+    assert set(algorithms.__all__) - {"record_guarantee"} == set(COVERED)
+    for entry in filter(None, COVERED.values()):
+        assert any(name.lower().startswith(entry.lower()) for name in PROBED), entry
