@@ -234,3 +234,42 @@ def test_without_the_extra_it_says_so(monkeypatch, capsys):
             call()
     assert run(["verify", "none.json"]) == 64
     assert "dpaccount[certify]" in capsys.readouterr().err
+
+
+def test_a_name_that_stands_twice_is_refused():
+    text = json.dumps(certificate(FULL))
+    for forged in ('"verdict": "refuted"', '"claim": {}'):
+        with pytest.raises(ValueError, match="stands twice"):
+            verify_certificate("{" + forged + ", " + text[1:])
+    with pytest.raises(ValueError, match="stands twice"):
+        verify_certificate(text.replace('"claim": {', '"claim": {"epsilon": 1.0, '))
+
+
+@pytest.mark.parametrize("change", [
+    {"side": ["lower"]}, {"side": None}, {"theorem": 3}, {"says": []}, {"epsilon": 2.0}, {"event": []},
+    {"event": {"threshold": 10**400}}, {"event": {"cuts": [10**400], "scores": [0, 1], "least": 1}},
+])
+def test_ends_of_other_types_are_wrong_and_never_a_crash(change):
+    for claim in (FULL, SHUFFLED):
+        document = certificate(claim)
+        document["bounds"][0].update(change)
+        document["digest"] = digest(document)
+        assert verify_certificate(document).verdict == "refuted"
+
+
+def test_hardly_any_noise_is_refused_here_too():
+    document = certificate(FULL)
+    document["claim"]["noise_multiplier"] = 1e-4
+    document["digest"] = digest(document)
+    assert verify_certificate(document).verdict == "refuted"
+
+
+def test_no_text_of_a_document_moves_the_cursor():
+    document = certificate(FULL)
+    document["because"] = "x\n\x1b[1G\x1b[2KVERIFIED"
+    document["digest"] = digest(document)
+    found = verify_certificate(document)
+    assert found.verdict == "refuted"
+    assert all(text.isprintable() for _, text in found.lines())
+    with pytest.raises(ValueError, match="control characters"):
+        check_claim({**FULL, "name": "a\nHOLDS"})

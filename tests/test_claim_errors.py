@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from worked_claim import finding
 
+from dpaccount.auditing import check_claim
+
 
 def test_error_1_other_batches_than_accounted():
     assert finding(1)[1].status == "checked"
@@ -168,3 +170,27 @@ def test_error_12_set_up_and_seeds():
     verdict, found = finding(12, noise_seed_bits=8)
     assert (verdict.verdict, found.effect) == ("refuted", "refutes")
     assert "0.95992164" in found.text
+
+
+TOGETHER = {"delta": 1e-5, "adjacency": "add-or-remove", "sampler": "poisson"}
+MNIST = {"dataset_size": 60000, "batch_size": 256, "steps": 5000, "noise_multiplier": 1.1, "noise_std": 1.0, "clipping_norm": 1.0}
+
+
+@pytest.mark.parametrize(("fields", "verdict"), [
+    (MNIST | {"training_size": 50000, "epsilon": 1.8265}, "undecided"),
+    (MNIST | {"training_size": 50000, "epsilon": 1.99}, "holds"),
+    (MNIST | {"tuning_runs": 2, "epsilon": 2.1}, "undecided"),
+    ({"dataset_size": 1000, "training_size": 100, "batch_size": 100, "steps": 10, "noise_multiplier": 1.0, "epsilon": 5,
+      "sampler": "fixed-order", "adjacency": "zero-out"}, "refuted"),
+    ({"dataset_size": 1000, "training_size": 100, "batch_size": 50, "steps": 20, "noise_multiplier": 1.0, "epsilon": 5,
+      "sampler": "shuffled", "adjacency": "zero-out"}, "refuted"),
+    ({"dataset_size": 1000, "training_size": 100, "batch_size": 100, "steps": 10, "epochs": 1, "noise_multiplier": 1.0,
+      "epsilon": 5}, "undecided"),
+    ({"dataset_size": 100, "batch_size": 1, "sampling_probability": 0.0149, "steps": 500, "noise_multiplier": 1.0,
+      "epsilon": 1.6}, "refuted"),
+    ({"dataset_size": 500, "sampler": "full-batch", "steps": 100, "noise_multiplier": 20.0, "noise_std": 19.981, "clipping_norm": 1.0,
+      "epsilon": 1.9931}, "undecided"),
+])
+def test_errors_are_judged_together_and_no_rounding_is_on_the_wrong_side(fields, verdict):
+    """Each error alone would leave some of these claims standing: the run that was really made needs more."""
+    assert check_claim(TOGETHER | fields).verdict == verdict

@@ -264,3 +264,17 @@ def test_events_that_cannot_be_read_are_named(event, words):
     with pytest.raises((ValueError, TypeError)) as caught:
         read_event(event)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [
+    "sigma=1.1, q=0.01, 1000 steps, (1.5, 0.1)-RDP", "(1.5, 0.1) Renyi DP, sigma 2", "Renyi DP epsilon = 2, delta=1e-5",
+    "RDP with order 8, epsilon 2",
+])
+def test_renyi_claims_are_not_read_as_epsilon_and_delta(text):
+    with pytest.raises(ValueError, match="Renyi DP has an order"):
+        read_text(text)
+
+
+def test_the_accountant_is_still_read():
+    (claim,) = read_text("sigma=1.1, q=0.01, 1000 steps, (2, 1e-5)-DP, RDP accountant")
+    assert (claim.accountant, claim.epsilon) == ("rdp", 2.0)

@@ -34,6 +34,7 @@ TRUST = (
     "that the theorems named are true, and that python-flint encloses what it says",
     "the digest is no signature: it finds damage, not an author",
 )
+LEAST_NOISE, NO_NOISE = 1e-3, "without noise, or with hardly any, no theorem gives an end"
 CONDUCT = 7  # errors from here on are about what was done; the bracket says what follows from the others
 
 
@@ -79,8 +80,8 @@ def certificate(claim: Any, *, digits: int = DIGITS) -> dict[str, Any]:
     judged = claim if isinstance(claim, ClaimVerdict) else check_claim(claim_of(claim))
     if judged.missing or judged.sheet.run is None:
         raise ValueError(f"`certificate` needs the whole claim; missing: {', '.join(judged.missing)}.")
-    if judged.sheet.run.sigma < 1e-3:
-        raise ValueError("`certificate` has nothing to compute: without noise, or with hardly any, no theorem gives an end.")
+    if judged.sheet.run.sigma < LEAST_NOISE:
+        raise ValueError(f"`certificate` has nothing to compute: {NO_NOISE}.")
     face.require("certificate")
     return _sealed(judged, ends(judged.sheet, digits), digits)
 
@@ -158,12 +159,17 @@ class Verification:
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Label and text."""
-        yield self.verdict.upper(), self.says
+        yield self.verdict.upper(), _printable(self.says)
         for label, texts in (("wrong", self.wrong), ("unproved", self.unproved), ("verified", self.verified), ("on trust", self.trusted)):
-            yield from ((label, text) for text in texts)
+            yield from ((label, _printable(text)) for text in texts)
 
     def __str__(self) -> str:
         return "\n".join(f"{label:<11}{text}" for label, text in self.lines())
+
+
+def _printable(text: str) -> str:
+    """What a document says, on one line of a terminal and nowhere else."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def verify_certificate(document: Any) -> Verification:
@@ -195,7 +201,7 @@ def verify_certificate(document: Any) -> Verification:
     wrong: list[str] = []
     unproved: list[str] = []
     if content["digest"] == digest(content):
-        right.append("the digest: no field was changed since it was made")
+        right.append("the digest fits the fields")
     else:
         wrong.append("the digest is another's: a field was changed")
     try:
@@ -204,6 +210,9 @@ def verify_certificate(document: Any) -> Verification:
     except (ValueError, TypeError) as error:
         wrong.append(f"the claim is none: {error}")
         return Verification(REFUTED, None, "its claim cannot be read", tuple(right), tuple(wrong), (), TRUST)
+    if judged.sheet.run is not None and judged.sheet.run.sigma < LEAST_NOISE:
+        wrong.append(NO_NOISE)
+        return Verification(REFUTED, claim, "its claim cannot be computed", tuple(right), tuple(wrong), (), TRUST)
     if judged.missing or not FEWEST <= content["digits"] <= MOST:
         wrong.append(f"the claim lacks {', '.join(judged.missing)}" if judged.missing else f"digits = {content['digits']}")
         return Verification(REFUTED, claim, "its claim cannot be computed", tuple(right), tuple(wrong), (), TRUST)
@@ -230,6 +239,8 @@ def _checked(judged: ClaimVerdict, row: Any, digits: int) -> tuple[str, str, End
     if not isinstance(row, dict) or set(row) != {"side", "theorem", "says", "epsilon"} | extra:
         return "wrong", f"an end has other fields: {row!r}", None
     side, theorem, stated, event = row["side"], row["theorem"], row["epsilon"], row.get("event", {})
+    if not all(isinstance(text, str) for text in (side, theorem, stated, row["says"])) or not isinstance(event, dict):
+        return "wrong", f"an end has fields of other types: {row!r}", None
     run, relation = judged.sheet.run, Adjacency(judged.claim.adjacency)
     assert run is not None
     known = dict(theorems(str(judged.claim.sampler), relation, run))
@@ -258,7 +269,7 @@ def _compare(content: dict[str, Any], judged: ClaimVerdict, found: list[End], ri
         right.append(f"the verdict: {verdict}, since {because}")
     else:
         wrong.append(f"the verdict: it says {told[0]}, {told[1]}; what follows is {verdict}, {because}")
-    if len({row["side"] for row in content["bounds"] if isinstance(row, dict) and "side" in row}) < len(content["bounds"]):
+    if len({str(row["side"]) for row in content["bounds"] if isinstance(row, dict) and "side" in row}) < len(content["bounds"]):
         wrong.append("an end is stated twice")
     if content["errors"] == _errors(judged):
         right.append("which of the twelve usual errors were found and which could not be looked for, from the claim (no ball arithmetic)")
@@ -275,13 +286,21 @@ def _trusted(judged: ClaimVerdict) -> tuple[str, ...]:
     return (*TRUST, *([f"usual errors that could not be looked for: {', '.join(left)}"] if left else []))
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are all different: readers disagree about which of two counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"a name stands twice among {', '.join(dict.fromkeys(name for name, _ in pairs))}")
+    return found
+
+
 def _read(document: Any) -> dict[str, Any]:
     """The fields of a certificate, each of its type; anything else is refused."""
     if isinstance(document, Path) or (isinstance(document, str) and not document.lstrip().startswith("{")):
         document = Path(document).read_text(encoding="utf-8")
     if isinstance(document, (str, bytes)):
         try:
-            document = json.loads(document)
+            document = json.loads(document, object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"`verify_certificate` found no JSON: {error}.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:

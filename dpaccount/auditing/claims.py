@@ -153,6 +153,10 @@ class Claim:
             object.__setattr__(self, "data_dependent", tuple(listed))
         if self.name is not None:
             _check.instance(OWNER, "name", self.name, str, "text")
+        for name, texts in (("name", (self.name or "",)), ("data_dependent", self.data_dependent or ())):
+            for text in texts:
+                if not text.isprintable():
+                    _check.refuse(OWNER, name, "text without line breaks and control characters", text, "It is printed as it is.")
 
     def _check_phases(self) -> None:
         """Rows of noise multiplier, sampling probability and steps; equal ones are one."""
@@ -232,16 +236,16 @@ class Claim:
         if self.batch_size is not None:
             return int(self.batch_size) * int(self.accumulation or 1)
         if self.sampling_probability is not None and self.dataset_size is not None:
-            return max(round(float(self.sampling_probability) * int(self.dataset_size)), 1)
+            return max(math.ceil(float(self.sampling_probability) * int(self.dataset_size) * (1.0 - 1e-12)), 1)
         return int(self.dataset_size) if self.sampler == "full-batch" and self.dataset_size is not None else None
 
     @property
     def rate(self) -> float | None:
-        """q as it was accounted: batch over dataset_size."""
+        """q as it was accounted: batch over dataset_size, or what is stated beside it, if that is larger."""
         if self.sampler == "full-batch":
             return 1.0
         if self.batch_size is not None and self.dataset_size is not None:
-            return float(self.logical_batch or 0) / float(self.dataset_size)
+            return max(float(self.logical_batch or 0) / float(self.dataset_size), float(self.sampling_probability or 0.0))
         return self.sampling_probability  # type: ignore[no-any-return]
 
     @property
@@ -249,7 +253,7 @@ class Claim:
         """ceil(epochs n / B): a started step is paid in full."""
         if self.epochs is None:
             return None
-        if self.dataset_size is not None and self.logical_batch is not None:
+        if self.dataset_size is not None and self.logical_batch is not None and self.batch_size is not None:
             return steps_of(self.epochs, self.dataset_size, self.logical_batch)
         return math.ceil(exact(self.epochs) / Fraction(repr(self.rate))) if self.rate else None
 

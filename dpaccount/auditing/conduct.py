@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.auditing.readings import Reading, collision, epsilon_of, random_stopping, users_epsilon
@@ -11,7 +10,6 @@ from dpaccount.auditing.sheet import FOUND, Outcome, Sheet, checked, judged, mis
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown, shown_down, shown_up
-from dpaccount.training import exact
 
 SEED_BITS = 64
 MANY = 10**6  # steps for which a figure that only stands beside takes too long
@@ -164,24 +162,20 @@ def unit(sheet: Sheet) -> Outcome:
 
 
 def _over(sheet: Sheet, size: int) -> Reading | None:
-    """The same run over fewer records: q grows, and epochs shrink to fewer steps."""
-    claim = sheet.claim
-    if claim.logical_batch is None or claim.logical_batch > size:
+    """The same run over fewer records."""
+    batch = sheet.claim.logical_batch
+    if sheet.run is None or batch is None or batch > size or sheet.run.phases:
         return None
-    steps = claim.updates
-    if claim.epsilon_of in ("step", "epoch"):
-        steps = 1 if claim.epsilon_of == "step" else math.ceil(Fraction(size, claim.logical_batch))
-    elif claim.epochs is not None:
-        whole = exact(claim.epochs) * size / claim.logical_batch
-        rounding = math.floor if claim.steps is not None and claim.steps < (claim.expected_steps or 0) else math.ceil
-        steps = max(rounding(whole), 1)
-    return sheet.under(rate=claim.logical_batch / size, steps=steps, dataset_size=size)
+    return sheet.under(**sheet.over(size))
 
 
 def _of_users(sheet: Sheet, size: int) -> tuple[str, str]:
     claim, run = sheet.claim, sheet.run
     text = f"a user owns up to {size} records, and epsilon is that of one"
     if run is None or claim.adjacency is None or claim.sampler not in ("poisson", "full-batch") or sheet.hard:
+        return text, "voids"
+    run = sheet.real
+    if run is None:
         return text, "voids"
     low, top = users_epsilon(run, claim.adjacency, size)
     text += f"; for a user it is {shown_up(top, 8)}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.readings import Reading, Run, reading, slow
 from dpaccount.statement import shown_up
+from dpaccount.training import exact
 
 CHECKED, FOUND, NOT_CHECKED = "checked", "found", "not checked"
 ACCOUNTED = "Poisson, add-or-remove"
@@ -64,6 +66,51 @@ class Sheet:
         if not self.unseen:
             return found
         return replace(found, lower=0.0, theorem=f"{found.theorem}; the lower end is void, since only the final model is released")
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Everything at once that makes the run another one than was accounted: its noise, the records trained on, tuning."""
+        claim, run = self.claim, self.run
+        if run is None:
+            return {}
+        found: dict[str, Any] = {}
+        if claim.noise_std is not None and claim.clipping_norm is not None and claim.noise_std / claim.clipping_norm < run.sigma:
+            found["sigma"] = claim.noise_std / claim.clipping_norm
+        size, batch = claim.training_size, claim.logical_batch
+        if size is not None and claim.dataset_size is not None and size < claim.dataset_size:
+            found.update(self.over(size, stated=True) if batch is not None and batch <= size else {"rate": 1.0})
+        if claim.tuning_runs is not None and claim.tuning_runs > 1:
+            passes = found.get("passes", run.passes)
+            found["steps"] = claim.tuning_runs * found.get("steps", run.steps)
+            found["passes"] = None if passes is None else claim.tuning_runs * passes
+        return found
+
+    def over(self, size: int, stated: bool = False) -> dict[str, Any]:
+        """The changes that make it a run over fewer records: q grows, and epochs shrink to fewer steps.
+
+        Steps without epochs stay. With epochs they may be those of the larger data set; `stated`, they count as they are.
+        """
+        claim, run = self.claim, self.run
+        batch = claim.logical_batch
+        assert run is not None
+        assert batch is not None
+        per_epoch = Fraction(size, batch)
+        if claim.epsilon_of in ("step", "epoch"):
+            steps, passes = 1 if claim.epsilon_of == "step" else math.ceil(per_epoch), 1
+        elif claim.steps is not None and (stated or claim.epochs is None):
+            steps = run.steps
+            passes = max(run.passes or 1, math.ceil(Fraction(steps, max(math.floor(per_epoch), 1))))
+        else:
+            whole = claim.steps is None or claim.steps >= (claim.expected_steps or 0)
+            rounding = math.ceil if whole else math.floor
+            steps, passes = max(rounding(exact(claim.epochs) * per_epoch), 1), run.passes or 1
+        rate = 1.0 if claim.sampler == "full-batch" else min(max(batch / size, run.rate), 1.0)
+        return {"rate": rate, "steps": steps, "passes": passes, "dataset_size": size}
+
+    @property
+    def real(self) -> Run | None:
+        """The run with all of `changed`."""
+        return None if self.run is None or self._fixed(self.changed) else replace(self.run, **self.changed)
 
     def accounted(self, **changes: Any) -> Reading | None:
         """The run as accountants usually take it: Poisson batches under add-or-remove, every update seen."""

@@ -15,7 +15,7 @@ from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
 from dpaccount.auditing.printed import lines
 from dpaccount.auditing.readers import read_claims
 from dpaccount.auditing.readings import Reading, Run, reading
-from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet
+from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet, short
 from dpaccount.auditing.works import WORKS
 from dpaccount.statement import shown, shown_down, shown_up
 
@@ -171,7 +171,7 @@ def _judged(claim: Claim) -> ClaimVerdict:
         own = sheet.under(haste="none")
     sheet = replace(sheet, own=own)
     findings = twelve(sheet)
-    verdict, reason = _decided(claim, own, findings, whole is not None)
+    verdict, reason = _decided(sheet, findings, whole is not None)
     by_updates = sheet.too_small or next((f.number < 12 for f in findings if f.effect == "refutes"), False)
     if verdict == REFUTED and by_updates and claim.released is None and sheet.hidden:
         reason += "; released is not stated, and this takes every noisy update as seen"
@@ -204,7 +204,8 @@ def _part(run: Run, part: str | None) -> Run:
     return replace(run, steps=steps, passes=None if run.passes is None else 1)
 
 
-def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...], told: bool) -> tuple[str, str]:
+def _decided(sheet: Sheet, findings: tuple[Finding, ...], told: bool) -> tuple[str, str]:
+    claim, own = sheet.claim, sheet.own
     refuting = [f for f in findings if f.effect == "refutes"]
     if own is not None and claim.epsilon is not None and own.lower > claim.epsilon:
         if math.isinf(own.lower):
@@ -221,6 +222,11 @@ def _decided(claim: Claim, own: Reading | None, findings: tuple[Finding, ...], t
         )
     assert own is not None
     voiding = [f for f in findings if f.effect == "voids"]
+    if own.upper <= claim.epsilon and not voiding and sheet.changed:
+        real = sheet.under(**sheet.changed)
+        if real is None or real.upper > claim.epsilon:
+            text = "more" if real is None else short(real)
+            return UNDECIDED, f"what was found, taken together, makes it a run that needs {text}, not {shown(claim.epsilon)}"
     if own.upper <= claim.epsilon and not voiding:
         rest = _rest(findings)
         return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for {_what(claim)} as stated{rest}"

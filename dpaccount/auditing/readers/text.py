@@ -17,6 +17,7 @@ N = r"(10\^\{?-?\d+\}?|1/\d+|(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?(?:e[+
 IS = r"\s*(?:=|:|of|is|was|<=|≤)?\s*"
 EPS, DELTA = r"(?:epsilon|eps|ε)", r"(?:delta|δ)"
 DP = r"(?:\s*[-‑]?\s*(?:differential(?:ly)?\s+priva(?:te|cy)|dp)\b)?"
+RDP = r"(?:rdp|r[ée]nyi(?:\s*-?\s*dp| differential(?:ly)? priva\w+)?)\b"
 RECORDS = r"(?:examples|records|samples|rows|images|points)"
 
 Number = Callable[[str], Any]
@@ -71,7 +72,7 @@ PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"zero[ -]out", {"adjacency": "zero-out"}),
     (r"(?:record|example|sample|instance)[ -]level", {"unit": "record"}),
     (r"user[ -]level", {"unit": "user"}),
-    (r"(?:rdp|r[ée]nyi)(?: (?:accountant|accounting|dp))?", {"accountant": "rdp"}),
+    (r"(?:rdp|r[ée]nyi)(?: (?:accountant|accounting))?", {"accountant": "rdp"}),
     (r"(?:pld|prv)(?: (?:accountant|accounting))?", {"accountant": "pld"}),
     (r"moments accountant", {"accountant": "moments"}),
     (r"(?:gdp|clt)(?: (?:accountant|accounting))?", {"accountant": "gdp"}),
@@ -85,6 +86,8 @@ FILLERS = re.compile(
     re.IGNORECASE,
 )
 UNCLEAR = {
+    rf"\)\s*-?\s*{RDP}|{RDP}\s+(?:with\s+)?(?:order|alpha|{EPS})":
+        "a claim is about (epsilon, delta)-DP, and Renyi DP has an order; convert it first, with `dpaccount convert`",
     r"epochs?\s+of\s+\d+\s+(?:steps|iterations|updates)": "say the epochs, or the steps of the whole run",
     rf"{EPS}\s*(?:>=|≥|>)": "a claim is an upper bound on epsilon",
 }
