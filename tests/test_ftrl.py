@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from solver_probes import Recorder, seeded
+from solver_problems import two_classes
 
 from dpaccount import Gaussian
 from solvers.algorithms import ftrl
 from solvers.factorisations import BinaryTree, Independent, Optimised, Participation, SquareRoot
 from solvers.factorisations.base import _best_pattern
 from solvers.gate import Gate
-from solvers.losses import Logistic, Squared
-from solvers.problem import Problem
-from solvers.sets import Box, L2Ball
+from solvers.losses import Squared
+from solvers.sets import Box
+
+classes = two_classes
 
 ANCHORS = [
     # n, factorisation, max loss, root-mean-square loss: one participation, sigma 1
@@ -132,13 +134,6 @@ def test_a_stream_has_the_covariance_that_is_accounted():
 # the algorithm
 
 
-def classes(n=400, d=4, **options):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((n, d)) / math.sqrt(d)
-    y = np.where(x[:, 0] + 0.2 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return Problem(x, y, options.pop("loss", Logistic()), options.pop("constraint", L2Ball(8.0)), **options)
-
-
 def test_without_noise_it_follows_the_regularised_leader():
     problem = classes(constraint=Box(-0.4, 0.3), ridge=6.0)
     release = ftrl(problem, batches=5, epochs=2, noise_multiplier=1.0, learning_rate=0.01, random=Recorder(seed=4, noise_off=True))
@@ -167,7 +162,7 @@ def test_the_default_factorisation_is_the_better_of_two():
 
 
 def test_correlated_noise_does_better_than_independent_noise():
-    problem, found = classes(4000), {}
+    problem, found = classes(n=4000), {}
     for made in (Independent(200), SquareRoot(200)):
         options = {"batches": 200, "epsilon": 0.3, "delta": 1e-5, "public_size": 4000, "factorisation": made}
         runs = [ftrl(problem, **options, random=seeded(k)).value for k in range(6)]
@@ -202,7 +197,7 @@ def test_problems_and_matrices_it_cannot_use_are_refused():
 
     with pytest.raises(ValueError, match="clipping_norm"):
         ftrl(classes(loss=Squared(), constraint=WholeSpace()), batches=5, noise_multiplier=1.0, learning_rate=0.1)
-    with pytest.raises(ValueError, match="set's diameter"):
+    with pytest.raises(ValueError, match="share of the diameter"):
         ftrl(classes(constraint=WholeSpace()), batches=5, noise_multiplier=1.0, public_size=400)
     for kind, given in ((SquareRoot, (0,)), (SquareRoot, (4, 5)), (BinaryTree, (4, "best")), (Optimised, (2000,)), (Participation, (0,))):
         with pytest.raises(ValueError, match="must be"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from solver_probes import Recorder, seeded
+from solver_problems import two_classes
 
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, UnreachableTarget
 from solvers.algorithms import gradient_descent
@@ -19,13 +21,7 @@ from solvers.losses import Logistic, Multinomial, Quantile, Squared
 from solvers.problem import Problem
 from solvers.sets import Box, L2Ball, WholeSpace
 
-
-def classes(n=400, d=5, seed=0, **options):
-    """Two classes told apart by a line, with some noise."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d)) / math.sqrt(d)
-    y = np.where(x @ np.arange(1.0, d + 1.0) + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return Problem(x, y, Logistic(), options.pop("constraint", L2Ball(8.0)), **options)
+classes = partial(two_classes, d=5, ramp=True, noise=0.3)
 
 
 def test_the_exact_noise_stands_beside_the_theorem():
@@ -158,7 +154,7 @@ def test_without_noise_it_is_gradient_descent(output):
 
 def test_more_budget_gets_nearer_to_the_minimum():
     """Mean excess over 8 seeds falls with epsilon, and is small at 8; Theorem 6.11's bound holds on the way."""
-    problem = classes(2000)
+    problem = classes(n=2000)
     best = problem.objective(plain(problem, 3000, 0.01)[-1])
     excess = {}
     for epsilon in (0.1, 1.0, 8.0):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from solver_probes import Recorder, seeded
+from solver_problems import two_classes
 
 from dpaccount import Gaussian, PrivacyProfile
 from solvers.algorithms import localisation
@@ -16,12 +17,7 @@ from solvers.losses import Logistic, Squared
 from solvers.problem import Problem
 from solvers.sets import Box, L2Ball, WholeSpace
 
-
-def classes(n=400, d=4, seed=0, **options):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d)) / math.sqrt(d)
-    y = np.where(x[:, 0] + 0.2 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return Problem(x, y, options.pop("loss", Logistic()), options.pop("constraint", L2Ball(8.0)), **options)
+classes = two_classes
 
 
 THIRDS = [np.arange(0, 200), np.arange(200, 300), np.arange(300, 400)]
@@ -80,7 +76,7 @@ def test_a_budget_is_spent_and_kept_by_the_worst_phase(adjacency):
 
 
 def test_more_budget_gets_nearer_to_the_minimum():
-    problem, found = classes(4000), []
+    problem, found = classes(n=4000), []
     for epsilon in (0.05, 8.0):
         runs = [localisation(problem, epsilon=epsilon, delta=1e-5, public_size=4000, random=seeded(k)).value for k in range(4)]
         found.append(np.mean([problem.objective(theta) for theta in runs]) / 4000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 from scipy.special import expit, log_ndtr
 from solver_probes import seeded
+from solver_problems import two_classes
 
 from dpaccount import Gaussian, PrivacyProfile, RenyiBound
 from dpaccount._log import gaussian_log_delta
@@ -32,14 +34,9 @@ from solvers.perturbation import (
 from solvers.problem import Problem
 from solvers.sets import Box, L2Ball
 
+classes = partial(two_classes, n=300, ramp=True, noise=0.5, constraint=L2Ball(10.0))
+
 RELATIONS = ("add-or-remove", "replace-one", "zero-out")
-
-
-def classes(n=300, d=4, seed=0, **options):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d))
-    y = np.where(x @ np.arange(1.0, d + 1.0) + rng.standard_normal(n) > 0, 1.0, -1.0)
-    return Problem(x, y, Logistic(), options.pop("constraint", L2Ball(10.0)), **options)
 
 
 # anchors
@@ -267,7 +264,7 @@ def test_the_default_regularization_is_the_one_of_the_bound():
 
 def test_the_excess_is_within_its_bound():
     """(E|b|^2/Delta + Delta |theta*|^2)/2, mean of 40 runs without projection."""
-    problem = classes(2000)
+    problem = classes(n=2000)
     best = minimise(Objective(problem, 1e-9, np.zeros(4)), 1e-6)
     runs = [objective_perturbation(problem, epsilon=1.0, random=seeded(k)) for k in range(40)]
     lam, delta = (runs[0].diagnostics[name] for name in ("noise_multiplier", "regularization"))

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import importlib
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from solver_probes import Recorder, seeded
+from solver_problems import two_classes
 
 from dpaccount import Gaussian, GaussianDP, Laplace, PrivacyProfile
 from dpaccount.iteration import PNSGD, Schedule
 from solvers.algorithms import gradient_descent, projected_noisy_sgd
 from solvers.algorithms.projected_noisy_sgd import record_guarantee
-from solvers.losses import ClippedSquared, HuberHinge, Logistic, PerExampleLoss, Quantile, Squared
+from solvers.losses import ClippedSquared, HuberHinge, PerExampleLoss, Quantile, Squared
 from solvers.problem import Problem
 from solvers.sets import Box, L2Ball
 
-
-def classes(n=300, d=3, seed=0, **options):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal((n, d)) / math.sqrt(d)
-    y = np.where(x[:, 0] + 0.2 * rng.standard_normal(n) > 0, 1.0, -1.0)
-    return Problem(x, y, options.pop("loss", Logistic()), options.pop("constraint", L2Ball(4.0)), **options)
+classes = partial(two_classes, n=300, d=3, constraint=L2Ball(4.0))
 
 
 def line(labels, size=1e6, ridge=0.0):
@@ -46,7 +43,7 @@ def test_the_last_iterate_has_the_law_that_is_accounted():
 
 @pytest.mark.parametrize("order", ["given", "random"])
 def test_without_noise_it_is_projected_sgd(order):
-    problem = classes(40, ridge=8.0, constraint=Box(-0.05, 0.3))
+    problem = classes(n=40, ridge=8.0, constraint=Box(-0.05, 0.3))
     release = projected_noisy_sgd(problem, noise_multiplier=0.0, step_size=0.4, order=order, random=Recorder(seed=1, noise_off=True))
     places = np.arange(40) if order == "given" else seeded(1).permutation(40)
     theta = np.zeros(3)
@@ -92,7 +89,7 @@ def test_the_setting_follows_from_the_problem():
 @pytest.mark.parametrize("order", ["given", "random", "random stopping"])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_a_budget_is_spent_and_kept(order, noise):
-    problem = classes(80, 1, constraint=Box(-1.0, 1.0))
+    problem = classes(n=80, d=1, constraint=Box(-1.0, 1.0))
     release = projected_noisy_sgd(problem, epsilon=1.5, delta=1e-5, order=order, noise=noise, random=seeded(1))
     assert 1.5 * (1 - 1e-6) <= release.epsilon(1e-5).upper <= 1.5
     kind = {"gaussian": Gaussian, "laplace": Laplace}[noise]
@@ -105,7 +102,7 @@ def test_a_budget_is_spent_and_kept(order, noise):
 
 
 def test_a_pure_budget_takes_laplace_noise():
-    release = projected_noisy_sgd(classes(80, 1, constraint=Box(-1.0, 1.0)), epsilon=1.0, noise="laplace", random=seeded(1))
+    release = projected_noisy_sgd(classes(n=80, d=1, constraint=Box(-1.0, 1.0)), epsilon=1.0, noise="laplace", random=seeded(1))
     assert_allclose(release.epsilon(0.0).upper, 1.0, rtol=1e-9)
     with pytest.raises(TypeError, match="delta"):
         projected_noisy_sgd(classes(), epsilon=1.0)
@@ -128,7 +125,7 @@ def test_a_random_order_and_early_records_cost_less():
 def test_the_stop_is_uniform(monkeypatch):
     module = importlib.import_module("solvers.algorithms.projected_noisy_sgd")
     monkeypatch.setattr(module, "curve_pair", lambda *_: Gaussian(1.0))  # the stop does not ask for it, and it takes time
-    problem, seen = classes(12), []
+    problem, seen = classes(n=12), []
     for k in range(360):
         gate = Recorder(seed=k)
         projected_noisy_sgd(problem, noise_multiplier=1.0, step_size=0.1, order="random stopping", method="shifted", random=gate)
@@ -139,7 +136,7 @@ def test_the_stop_is_uniform(monkeypatch):
 def test_more_records_learn_more():
     found = []
     for n in (50, 2000):
-        problem = classes(n)
+        problem = classes(n=n)
         options = {"epsilon": 8.0, "delta": 1e-5, "order": "random", "method": "contraction", "progress": False}
         release = projected_noisy_sgd(problem, **options, random=seeded(3))
         found.append(np.mean(np.sign(problem.rows @ release.value) == problem.targets))
@@ -165,7 +162,7 @@ def test_more_records_learn_more():
         ({}, {"noise_multiplier": 1.0, "random": 3}, "protects nobody"),
         ({"loss": Quantile()}, {"noise_multiplier": 1.0}, "kink"),
         ({"loss": Squared(), "constraint": None}, {"noise_multiplier": 1.0}, "bounded set"),
-        ({"constraint": None}, {"noise_multiplier": 1.0}, "set's diameter"),
+        ({"constraint": None}, {"noise_multiplier": 1.0}, "share of the diameter"),
         ({"loss": PerExampleLoss(lambda t, x, y: x @ t, lambda t, x, y: x, gradient_bound=1.0, smoothness_bound=1.0)},
          {"noise_multiplier": 1.0}, "need not contract"),
     ],

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.calibration import calibrate
 from dpaccount.mechanisms.exponential import ExponentialMechanism
+from solvers.arguments import setting
 from solvers.budget import Budget, budget
 from solvers.exact import ConvexDensity
-from solvers.gate import gate_of
 from solvers.problem import Problem
 from solvers.release import Release
 
@@ -74,15 +73,15 @@ def exponential_mechanism(
     >>> release.value.shape, round(float(release.epsilon(delta=0.0)), 6)
     ((1,), 1.0)
     """
-    aim, gate = budget(OWNER, epsilon, delta, adjacency, pure=True), gate_of(OWNER, random)
-    reveal = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected)
+    aim, gate = budget(OWNER, epsilon, delta, run.relation, pure=True), run.gate
     density = ConvexDensity(problem)
     reach = _range(aim)
     eta = reach / 2.0 if aim.adjacency is Adjacency.REPLACE_ONE else reach
     sensitivity = problem.sensitivity(density.variation())
     theta = gate.sample(density, sensitivity=sensitivity, epsilon=eta)
     shown = {"range": reach, "rate": eta / sensitivity, "secure_noise": gate.secure}
-    unprotected = {"objective": problem.objective(theta)} if reveal else None
+    unprotected = {"objective": problem.objective(theta)} if run.reveal else None
     return Release(theta, ExponentialMechanism(reach), aim.adjacency, shown, unprotected)
 
 

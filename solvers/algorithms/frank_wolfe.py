@@ -17,8 +17,9 @@ from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.pair import DominatingPair
 from solvers.algorithms.vertex_scores import PATHS, path_of
-from solvers.budget import Budget, budget, relation_of
-from solvers.gate import Gate, gate_of
+from solvers.arguments import known_size, noise_or_budget, setting
+from solvers.budget import Budget
+from solvers.gate import Gate
 from solvers.losses import LinearLoss
 from solvers.problem import Problem
 from solvers.progress import steps as counted
@@ -102,18 +103,18 @@ def frank_wolfe(
     >>> int(np.count_nonzero(release.value)) <= 4, float(release.epsilon(delta=0.0)), round(release.diagnostics["selection_epsilon"], 12)
     (True, 1.0, 0.25)
     """
-    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
+    relation, gate = run.relation, run.gate
     feasible = _check.instance(OWNER, "problem", problem.constraint, VertexSet, "over an L1Ball, a Simplex or a Polytope")
     _check.choice(OWNER, "scores", scores, PATHS)
     plan = _planned(problem, gate, relation, epsilon, delta, selection_epsilon, steps, public_size)
     path = path_of(problem, scores)
     sensitivity, picks = score_sensitivity(problem), np.empty(plan.steps, dtype=np.int64)
-    for t in counted(OWNER, plan.steps, progress):
+    for t in counted(OWNER, plan.steps, run.progress):
         picks[t] = gate.select(-path.scores(), sensitivity=sensitivity, epsilon=plan.selection_epsilon)
         path.move(int(picks[t]), 2.0 / (t + 2.0))
-    revealed = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
     shown = {**plan.diagnostics(), "scores": path.name, "picks": picks, "secure_noise": gate.secure}
-    return Release(path.theta, plan.guarantee, relation, shown, _unprotected(problem, feasible, path.theta) if revealed else None)
+    return Release(path.theta, plan.guarantee, relation, shown, _unprotected(problem, feasible, path.theta) if run.reveal else None)
 
 
 def score_sensitivity(problem: Problem) -> float:
@@ -175,15 +176,13 @@ def _planned(
 ) -> _Plan:
     double = 2.0 if relation is Adjacency.REPLACE_ONE else 1.0
     total = None if steps is None else _check.count(OWNER, "steps", steps)
-    if selection_epsilon is not None:
-        if epsilon is not None or delta is not None:
-            _check.refuse(OWNER, "epsilon", "given, or selection_epsilon instead of it", epsilon, kind=TypeError)
+    given, aim = noise_or_budget(OWNER, relation, epsilon, delta, selection_epsilon, name="selection_epsilon", pure=True, open_low=True)
+    if aim is None:
+        assert given is not None
         if total is None:
             hint = "Its default follows from a budget."
             _check.refuse(OWNER, "steps", "given with selection_epsilon", steps, hint, TypeError)
-        each = _check.real(OWNER, "selection_epsilon", selection_epsilon, low=0.0, open_low=True)
-        return _Plan(total, each, total * ExponentialMechanism(double * each))
-    aim = budget(OWNER, epsilon, delta, relation, pure=True)
+        return _Plan(total, given, total * ExponentialMechanism(double * given))
     size, count = _size(problem, gate, relation, aim, total, public_size)
     if count is not None:
         aim = Budget((1.0 - COUNT_SHARE) * aim.epsilon, aim.delta, relation)
@@ -199,12 +198,11 @@ def _size(
     problem: Problem, gate: Gate, relation: Adjacency, aim: Budget, steps: int | None, public_size: Any
 ) -> tuple[float | None, Laplace | None]:
     """The number of records as it may be used, and what it cost; None where nothing asks for it."""
-    if public_size is not None:
-        return float(_check.count(OWNER, "public_size", public_size)), None
-    if steps is not None:
+    if public_size is None and steps is not None:
         return None, None
-    if relation is not Adjacency.ADD_OR_REMOVE:
-        return float(problem.num_records), None
+    known = known_size(OWNER, problem, relation, public_size)
+    if known is not None:
+        return known, None
     count = Laplace(1.0 / (COUNT_SHARE * aim.epsilon))
     found = gate.laplace(np.array([float(problem.num_records)]), sensitivity=1.0, noise_multiplier=count.noise_multiplier)
     return max(float(found[0]), 1.0), count

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.mechanisms.gaussian import Gaussian
-from solvers.budget import budget, least_gaussian, relation_of
+from solvers.arguments import clip_of, diameter_of, noise_or_budget, positive, required_size, setting, start_of
+from solvers.budget import least_gaussian
 from solvers.factorisations import Factorisation, Participation, SquareRoot
-from solvers.gate import gate_of
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -104,21 +104,22 @@ def ftrl(
     >>> release.value.shape, round(float(release.epsilon(delta=1e-5)), 6)
     ((1,), 1.0)
     """
-    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
+    gate, size, feasible = run.gate, problem.dimension, problem.constraint
     total, participation = _steps(batches, epochs)
-    sigma = _noise(relation, epsilon, delta, noise_multiplier)
+    given, aim = noise_or_budget(OWNER, run.relation, epsilon, delta, noise_multiplier)
+    sigma = given if aim is None else least_gaussian(aim.epsilon, aim.delta, aim.adjacency)
+    assert sigma is not None
     made = _factorisation(total, participation, factorisation)
-    clip = _clip(problem, clipping_norm)
-    rate = _rate(problem, relation, made, participation, sigma, clip, learning_rate, public_size)
+    clip = clip_of(OWNER, problem, clipping_norm)
+    rate = _rate(problem, run.relation, made, participation, sigma, clip, learning_rate, public_size)
     _check.choice(OWNER, "output", output, OUTPUTS)
-    size, feasible = problem.dimension, problem.constraint
-    origin = feasible.start(size) if start is None else feasible.checked(OWNER, "start", start, size)
-    revealed = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
+    origin = start_of(OWNER, problem, start)
 
     joins = gate.source.integers(participation.separation, problem.num_records)
     sums = gate.prefix_sums(made, participation, size, sensitivity=problem.sensitivity(clip), noise_multiplier=sigma)
     theta, leaning, mean = origin, np.zeros(size), np.zeros(size)
-    for t in counted(OWNER, total, progress):
+    for t in counted(OWNER, total, run.progress):
         leaning = leaning + problem.ridge * theta / participation.separation
         noisy = sums.release(problem.data_gradient(theta, clip, joins == t % participation.separation))
         theta = feasible.project(origin - rate * (noisy + leaning))
@@ -126,22 +127,13 @@ def ftrl(
     value = theta if output == "last" else feasible.project(mean)
     shown = {"steps": total, "batches": participation.separation, "epochs": participation.count, "noise_multiplier": sigma}
     more = {"learning_rate": rate, "clipping_norm": clip, "factorisation": made, "output": output, "secure_noise": gate.secure}
-    return Release(value, Gaussian(sigma), relation, {**shown, **more}, {"objective": problem.objective(value)} if revealed else None)
+    unprotected = {"objective": problem.objective(value)} if run.reveal else None
+    return Release(value, Gaussian(sigma), run.relation, {**shown, **more}, unprotected)
 
 
 def _steps(batches: Any, epochs: Any) -> tuple[int, Participation]:
     b, k = _check.count(OWNER, "batches", batches), _check.count(OWNER, "epochs", epochs)
     return b * k, Participation(k, b)
-
-
-def _noise(relation: Adjacency, epsilon: Any, delta: Any, noise_multiplier: Any) -> float:
-    given = noise_multiplier is not None
-    if given == (epsilon is not None or delta is not None):
-        _check.refuse(OWNER, "epsilon", "given with delta, or noise_multiplier instead of both", epsilon, kind=TypeError)
-    if given:
-        return _check.real(OWNER, "noise_multiplier", noise_multiplier, low=0.0)
-    aim = budget(OWNER, epsilon, delta, relation)
-    return least_gaussian(aim.epsilon, aim.delta, aim.adjacency)
 
 
 def _factorisation(total: int, participation: Participation, given: Any) -> Factorisation:
@@ -157,27 +149,13 @@ def _factorisation(total: int, participation: Participation, given: Any) -> Fact
     return found
 
 
-def _clip(problem: Problem, clipping_norm: Any) -> float:
-    if clipping_norm is not None:
-        return _check.real(OWNER, "clipping_norm", clipping_norm, low=0.0, open_low=True)
-    if math.isinf(problem.lipschitz):
-        hint = "This loss is Lipschitz on a bounded set alone."
-        _check.refuse(OWNER, "clipping_norm", "given for a loss without a Lipschitz bound", None, hint)
-    return problem.lipschitz
-
-
 def _rate(
     problem: Problem, relation: Adjacency, made: Factorisation, participation: Participation, sigma: float, clip: float,
     learning_rate: Any, public_size: Any,
 ) -> float:
     if learning_rate is not None:
-        return _check.real(OWNER, "learning_rate", learning_rate, low=0.0, open_low=True)
-    if math.isinf(problem.diameter):
-        _check.refuse(OWNER, "learning_rate", "given where the set is unbounded", None, "The default is a share of the set's diameter.")
-    if public_size is None and relation is Adjacency.ADD_OR_REMOVE:
-        hint = "The number of records is private under add-or-remove; the default learning rate needs it."
-        _check.refuse(OWNER, "public_size", "given where learning_rate is not", public_size, hint, TypeError)
-    size = problem.num_records if public_size is None else _check.count(OWNER, "public_size", public_size)
-    batch = size / participation.separation
+        return positive(OWNER, "learning_rate", learning_rate)
+    diameter = diameter_of(OWNER, problem, "learning_rate")
+    batch = required_size(OWNER, problem, relation, public_size, "learning_rate") / participation.separation
     spread = sigma * made.rms_loss(participation) * math.sqrt(problem.dimension)
-    return problem.diameter / (clip * math.sqrt(made.steps * batch * (batch + spread)))
+    return diameter / (clip * math.sqrt(made.steps * batch * (batch + spread)))

@@ -16,8 +16,19 @@ from dpaccount.calibration import calibrate
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.sampling.poisson import PoissonSampled
-from solvers.budget import budget, gaussian_steps_noise, gradient_descent_noise, least_gaussian, relation_of
-from solvers.gate import Gate, gate_of
+from solvers.arguments import (
+    PRIVATE_SIZE,
+    Setting,
+    clip_of,
+    diameter_of,
+    known_size,
+    noise_or_budget,
+    positive,
+    setting,
+    start_of,
+)
+from solvers.budget import Budget, gaussian_steps_noise, gradient_descent_noise, least_gaussian
+from solvers.gate import Gate
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -118,17 +129,17 @@ def gradient_descent(
     >>> release.value.shape, round(float(release.epsilon(delta=1e-5)), 6)
     ((1,), 1.0)
     """
-    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
+    _check.choice(OWNER, "output", output, OUTPUTS)
+    theta = start_of(OWNER, problem, start)
     pace = _Pace(learning_rate, reach, _check.flag(OWNER, "stable", stable))
     plan = _planned(
-        problem, gate, relation, epsilon, delta, noise_multiplier, steps, sampling_probability, pace, clipping_norm, public_size, before
+        problem, run, epsilon, delta, noise_multiplier, steps, sampling_probability, pace, clipping_norm, public_size, before
     )
-    _check.choice(OWNER, "output", output, OUTPUTS)
-    feasible, size = problem.constraint, problem.dimension
-    theta = feasible.start(size) if start is None else feasible.checked(OWNER, "start", start, size)
-    theta = _run(problem, gate, plan, theta, output, progress)
-    unprotected = _unprotected(problem, theta, plan.clip) if _check.flag(OWNER, "reveal_unprotected", reveal_unprotected) else None
-    return Release(theta, plan.guarantee, relation, {**plan.diagnostics(), "output": output, "secure_noise": gate.secure}, unprotected)
+    theta = _run(problem, run.gate, plan, theta, output, run.progress)
+    unprotected = _unprotected(problem, theta, plan.clip) if run.reveal else None
+    shown = {**plan.diagnostics(), "output": output, "secure_noise": run.gate.secure}
+    return Release(theta, plan.guarantee, run.relation, shown, unprotected)
 
 
 @final
@@ -143,7 +154,7 @@ class _Pace:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "reach"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _check.real(OWNER, name, getattr(self, name), low=0.0, open_low=True))
+                object.__setattr__(self, name, positive(OWNER, name, getattr(self, name)))
         if self.learning_rate is not None and self.reach is not None:
             _check.refuse(OWNER, "reach", "given without learning_rate", self.reach, "Each settles the step.", TypeError)
 
@@ -151,12 +162,19 @@ class _Pace:
     def needs_size(self) -> bool:
         return self.stable or (self.learning_rate is None and self.reach is None)
 
+    def check(self, problem: Problem, noise_multiplier: float | None) -> None:
+        """Refuse what no noise and no number of records can change, before either is drawn or worked out."""
+        if self.stable and math.isinf(problem.smoothness):
+            _check.refuse(OWNER, "stable", "False for a loss without smoothness", True, "It has no longest stable step.")
+        if self.reach is not None and noise_multiplier == 0.0:
+            _check.refuse(OWNER, "reach", "given with noise", self.reach, "Without noise, state a learning_rate.")
+        if self.learning_rate is None and self.reach is None:
+            diameter_of(OWNER, problem, "learning_rate")
+
     def rate(self, problem: Problem, steps: int, sigma: float, probability: float, clip: float, size: float | None) -> float:
         rate = self._free(problem, steps, sigma, probability, clip, size)
         if not self.stable:
             return rate
-        if math.isinf(problem.smoothness):
-            _check.refuse(OWNER, "stable", "False for a loss without smoothness", True, "It has no longest stable step.")
         assert size is not None
         return min(rate, 1.0 / (probability * size * problem.smoothness + problem.ridge))
 
@@ -166,8 +184,6 @@ class _Pace:
         if self.reach is None:
             assert size is not None
             return default_rate(problem, steps, sigma, probability, clip, size)
-        if sigma == 0.0:
-            _check.refuse(OWNER, "reach", "given with noise", self.reach, "Without noise, state a learning_rate.")
         return _capped(problem, self.reach / (sigma * clip * math.sqrt(problem.dimension * steps)))
 
 
@@ -193,60 +209,55 @@ class _Plan:
 
 
 def _planned(
-    problem: Problem, gate: Gate, relation: Adjacency, epsilon: Any, delta: Any, noise_multiplier: Any, steps: Any, probability: Any,
-    pace: _Pace, clipping_norm: Any, public_size: Any, before: DominatingPair | None,
+    problem: Problem, run: Setting, epsilon: Any, delta: Any, noise_multiplier: Any, steps: Any, probability: Any, pace: _Pace,
+    clipping_norm: Any, public_size: Any, before: Any,
 ) -> _Plan:
     q = _check.real(OWNER, "sampling_probability", probability, low=0.0, high=1.0, open_low=True, hint="Did you pass a batch size?")
-    clip = _clip(problem, clipping_norm)
-    given = noise_multiplier is not None
-    if given == (epsilon is not None or delta is not None):
-        _check.refuse(OWNER, "epsilon", "given with delta, or noise_multiplier instead of both", epsilon, kind=TypeError)
-    if given:
-        sigma = _check.real(OWNER, "noise_multiplier", noise_multiplier, low=0.0)
-        if steps is None:
-            _check.refuse(OWNER, "steps", "given with noise_multiplier", steps, "Its default follows from a budget.", TypeError)
-    else:
-        aim = budget(OWNER, epsilon, delta, relation)
-    size, counted_by = None, None
-    if pace.needs_size or steps is None:
-        size = None if public_size is None else float(_check.count(OWNER, "public_size", public_size))
-        if size is None and relation is not Adjacency.ADD_OR_REMOVE:
-            size = float(problem.num_records)
-        if size is None:
-            if given:
-                hint = "The number of records is private under add-or-remove; a learning_rate or a reach needs none."
-                _check.refuse(OWNER, "public_size", "given with noise_multiplier where the step needs it", public_size, hint, TypeError)
-            counted_by = least_gaussian(aim.epsilon, aim.delta, relation) / math.sqrt(COUNT_SHARE)
-            size = _noisy_count(problem, gate, counted_by)
-    if steps is None:
-        assert size is not None
-        most = size * size * aim.epsilon**2 / problem.dimension
-        steps = int(min(max(math.ceil(most), 1), MOST_STEPS))
-    total = _check.count(OWNER, "steps", steps)
-    if counted_by is not None:
-        before = Gaussian(counted_by) if before is None else before + Gaussian(counted_by)
-    if not given:
-        closed = gaussian_steps_noise(aim, total, before) if q == 1.0 else None
-        family = partial(_composed, total, probability=q, before=before)
-        sigma = float(calibrate(family, epsilon=aim.epsilon, delta=aim.delta, adjacency=relation)) if closed is None else closed
+    clip = clip_of(OWNER, problem, clipping_norm)
+    given, aim = noise_or_budget(OWNER, run.relation, epsilon, delta, noise_multiplier)
+    total = None if steps is None else _check.count(OWNER, "steps", steps)
+    if before is not None:
+        _check.instance(OWNER, "before", before, DominatingPair, "a dominating pair, such as the guarantee of an earlier release")
+    pace.check(problem, given)
+    size, count = _size(problem, run, aim, public_size) if pace.needs_size or total is None else (None, None)
+    if total is None:
+        total = _default_steps(problem, aim, size)
+    if count is not None:
+        before = count if before is None else before + count
+    sigma = given if aim is None else _least_noise(aim, total, q, before)
+    assert sigma is not None
     rate = pace.rate(problem, total, sigma, q, clip, size)
-    theorem = None if given or q < 1.0 else gradient_descent_noise(total, aim.epsilon, aim.delta)
+    theorem = None if aim is None or q < 1.0 else gradient_descent_noise(total, aim.epsilon, aim.delta)
     return _Plan(total, q, sigma, clip, rate, _composed(total, sigma, q, before), size, theorem)
 
 
-def _clip(problem: Problem, clipping_norm: Any) -> float:
-    if clipping_norm is not None:
-        return _check.real(OWNER, "clipping_norm", clipping_norm, low=0.0, open_low=True)
-    if math.isinf(problem.lipschitz):
-        hint = "This loss is Lipschitz on a bounded set alone, or states no bound of its gradients."
-        _check.refuse(OWNER, "clipping_norm", "given for a loss without a Lipschitz bound", None, hint)
-    return problem.lipschitz
+def _size(problem: Problem, run: Setting, aim: Budget | None, public_size: Any) -> tuple[float, Gaussian | None]:
+    """The number of records as it may be used, at least 1, and what it cost."""
+    known = known_size(OWNER, problem, run.relation, public_size)
+    if known is not None:
+        return known, None
+    if aim is None:
+        hint = f"{PRIVATE_SIZE}; with steps, and a learning_rate or a reach, none is needed."
+        _check.refuse(OWNER, "public_size", "given with noise_multiplier where a default needs it", public_size, hint, TypeError)
+    noise = least_gaussian(aim.epsilon, aim.delta, run.relation) / math.sqrt(COUNT_SHARE)
+    found = run.gate.gaussian(np.array([float(problem.num_records)]), sensitivity=1.0, noise_multiplier=noise)
+    return max(float(found[0]), 1.0), Gaussian(noise)
 
 
-def _noisy_count(problem: Problem, gate: Gate, noise_multiplier: float) -> float:
-    """The number of records with noise, at least 1."""
-    found = gate.gaussian(np.array([float(problem.num_records)]), sensitivity=1.0, noise_multiplier=noise_multiplier)
-    return max(float(found[0]), 1.0)
+def _default_steps(problem: Problem, aim: Budget | None, size: float | None) -> int:
+    if aim is None:
+        _check.refuse(OWNER, "steps", "given with noise_multiplier", None, "Its default follows from a budget.", TypeError)
+    assert size is not None
+    return int(min(max(math.ceil(size * size * aim.epsilon**2 / problem.dimension), 1), MOST_STEPS))
+
+
+def _least_noise(aim: Budget, steps: int, probability: float, before: DominatingPair | None) -> float:
+    """The least noise multiplier with which the steps, after `before`, keep the budget."""
+    closed = gaussian_steps_noise(aim, steps, before) if probability == 1.0 else None
+    if closed is not None:
+        return closed
+    family = partial(_composed, steps, probability=probability, before=before)
+    return float(calibrate(family, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency))
 
 
 def _composed(steps: int, sigma: float, probability: float, before: DominatingPair | None) -> DominatingPair:
@@ -256,10 +267,7 @@ def _composed(steps: int, sigma: float, probability: float, before: DominatingPa
 
 def default_rate(problem: Problem, steps: int, noise_multiplier: float, probability: float, clip: float, size: float) -> float:
     """Theorem 6.11's step: ``|C|/(G sqrt T)``, ``G^2`` the bound on E|noisy gradient|^2; no more than 1/ridge."""
-    diameter = problem.diameter
-    if math.isinf(diameter):
-        hint = "The theorem's step needs a bounded set, such as L2Ball(10.0)."
-        _check.refuse(OWNER, "learning_rate", "given where the set is unbounded", None, hint)
+    diameter = diameter_of(OWNER, problem, "learning_rate")
     batch = probability * size
     squared = batch * batch + batch * (1.0 - probability) + problem.dimension * noise_multiplier**2
     return _capped(problem, diameter / (clip * math.sqrt(squared * steps)))

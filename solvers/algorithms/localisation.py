@@ -10,9 +10,10 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.mechanisms.gaussian import Gaussian
-from solvers.algorithms.gradient_descent import _clip, default_rate
-from solvers.budget import budget, gaussian_steps_noise, relation_of
-from solvers.gate import Gate, gate_of
+from solvers.algorithms.gradient_descent import default_rate
+from solvers.arguments import clip_of, noise_or_budget, positive, required_size, setting, start_of
+from solvers.budget import gaussian_steps_noise
+from solvers.gate import Gate
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -103,17 +104,16 @@ def localisation(
     >>> release.value.shape, round(float(release.epsilon(delta=1e-5)), 6)
     ((1,), 1.0)
     """
-    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
+    relation, gate, feasible, size = run.relation, run.gate, problem.constraint, problem.dimension
     count = _check.count(OWNER, "phases", phases, maximum=MOST_PHASES)
     total = _check.count(OWNER, "steps", steps)
     sigma = _noise(relation, total, epsilon, delta, noise_multiplier)
-    clip = _clip(problem, clipping_norm)
+    clip = clip_of(OWNER, problem, clipping_norm)
     rate = _rate(problem, relation, total, sigma, clip, learning_rate, public_size, count)
-    feasible, size = problem.constraint, problem.dimension
-    theta = feasible.start(size) if start is None else feasible.checked(OWNER, "start", start, size)
-    revealed = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
+    theta = start_of(OWNER, problem, start)
     parts = _drawn(gate, problem.num_records, count) if rows is None else _given(problem, relation, rows, count)
-    for t in counted(OWNER, count * total, progress):
+    for t in counted(OWNER, count * total, run.progress):
         i, within = divmod(t, total)
         if within == 0:
             mean = np.zeros(size)
@@ -124,10 +124,8 @@ def localisation(
         if within == total - 1:
             theta = feasible.project(mean)
     shown = {"phases": count, "steps": total, "noise_multiplier": sigma, "learning_rate": rate, "clipping_norm": clip}
-    more = {"secure_noise": gate.secure}
-    return Release(
-        theta, total * Gaussian(sigma), relation, {**shown, **more}, {"objective": problem.objective(theta)} if revealed else None
-    )
+    unprotected = {"objective": problem.objective(theta)} if run.reveal else None
+    return Release(theta, total * Gaussian(sigma), relation, {**shown, "secure_noise": gate.secure}, unprotected)
 
 
 def _share(phase: int, count: int) -> float:
@@ -136,12 +134,8 @@ def _share(phase: int, count: int) -> float:
 
 
 def _noise(relation: Adjacency, total: int, epsilon: Any, delta: Any, noise_multiplier: Any) -> float:
-    given = noise_multiplier is not None
-    if given == (epsilon is not None or delta is not None):
-        _check.refuse(OWNER, "epsilon", "given with delta, or noise_multiplier instead of both", epsilon, kind=TypeError)
-    if given:
-        return _check.real(OWNER, "noise_multiplier", noise_multiplier, low=0.0)
-    found = gaussian_steps_noise(budget(OWNER, epsilon, delta, relation), total)
+    given, aim = noise_or_budget(OWNER, relation, epsilon, delta, noise_multiplier)
+    found = given if aim is None else gaussian_steps_noise(aim, total)
     assert found is not None
     return found
 
@@ -150,11 +144,8 @@ def _rate(
     problem: Problem, relation: Adjacency, total: int, sigma: float, clip: float, learning_rate: Any, public_size: Any, count: int
 ) -> float:
     if learning_rate is not None:
-        return _check.real(OWNER, "learning_rate", learning_rate, low=0.0, open_low=True)
-    if public_size is None and relation is Adjacency.ADD_OR_REMOVE:
-        hint = "The number of records is private under add-or-remove; the default learning rate needs it."
-        _check.refuse(OWNER, "public_size", "given where learning_rate is not", public_size, hint, TypeError)
-    size = problem.num_records if public_size is None else _check.count(OWNER, "public_size", public_size)
+        return positive(OWNER, "learning_rate", learning_rate)
+    size = required_size(OWNER, problem, relation, public_size, "learning_rate")
     return default_rate(problem, total, sigma, 1.0, clip, size * _share(0, count))
 
 

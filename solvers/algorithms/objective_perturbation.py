@@ -12,8 +12,8 @@ from scipy.optimize import minimize_scalar
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
-from solvers.budget import Budget, budget, relation_of
-from solvers.gate import gate_of
+from solvers.arguments import noise_or_budget, setting
+from solvers.budget import Budget
 from solvers.losses import LinearLoss
 from solvers.newton import Objective, minimise
 from solvers.perturbation import Curvature, GaussianCost, PureCost, largest_mu, theorem_regularization
@@ -92,8 +92,8 @@ def objective_perturbation(
     >>> release.value.shape, round(float(release.epsilon(delta=0.0)), 6)
     ((1,), 1.0)
     """
-    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
-    reveal = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected)
+    relation, gate = run.relation, run.gate
     bounds = _bounds(problem)
     plan = _planned(problem, bounds, relation, epsilon, delta, noise_multiplier, law, regularization)
     limit = TOLERANCE * bounds.lipschitz
@@ -111,7 +111,7 @@ def objective_perturbation(
         _check.refuse(OWNER, "gradient_tolerance", "reached by the solver", f"{reached:g} for {limit:g}", hint)
     theta = gate.covered(theta, error=limit / plan.regularization, noise_multiplier=plan.output_multiplier, law=plan.law)
     theta = problem.constraint.project(theta)
-    unprotected = {"objective": problem.objective(theta), "gradient_norm": reached} if reveal else None
+    unprotected = {"objective": problem.objective(theta), "gradient_norm": reached} if run.reveal else None
     shown = {**plan.diagnostics(), "gradient_tolerance": limit, "secure_noise": gate.secure}
     return Release(theta, plan.cost.guarantee(*plan.through), relation, shown, unprotected)
 
@@ -176,20 +176,18 @@ def _planned(
     fixed = None if regularization is None else _check.real(OWNER, "regularization", regularization, low=0.0, open_low=True)
     if fixed is not None and fixed < problem.ridge:
         _check.refuse(OWNER, "regularization", f"at least the problem's ridge, {problem.ridge:g}", fixed, "The ridge is part of it.")
-    if (noise_multiplier is not None) == (epsilon is not None or delta is not None):
-        _check.refuse(OWNER, "epsilon", "given, or noise_multiplier instead", epsilon, kind=TypeError)
-    if noise_multiplier is not None:
-        lam = _check.real(OWNER, "noise_multiplier", noise_multiplier, low=1e-6, high=1e12)
+    pure = law != "gaussian" and not delta
+    lam, aim = noise_or_budget(OWNER, relation, epsilon, delta, noise_multiplier, pure=pure, low=1e-6, high=1e12)
+    if aim is None:
+        assert lam is not None
         if law is None:
             _check.refuse(OWNER, "law", "given with noise_multiplier", law, kind=TypeError)
         if fixed is None:
             _check.refuse(OWNER, "regularization", "given with noise_multiplier", fixed, "Its default follows from a budget.", TypeError)
         return _pure(lam, PURE_SHARE / lam, fixed, bounds, relation) if law == "gamma" else _gaussian(1.0 / lam, fixed, bounds, relation)
-    pure = law != "gaussian" and not delta
-    if law == "gamma" and delta:
+    if law == "gamma" and not pure:
         hint = "Gamma noise is pure: leave delta out, or ask for the Gaussian law."
         _check.refuse(OWNER, "delta", "0 or left out with law='gamma'", delta, hint)
-    aim = budget(OWNER, epsilon, delta, relation, pure=pure)
     return _for_pure(problem, bounds, aim, fixed) if pure else _for_gaussian(problem, bounds, aim, fixed)
 
 

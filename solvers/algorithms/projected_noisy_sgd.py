@@ -18,8 +18,9 @@ from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
 from dpaccount.pair import DominatingPair, Guarantee
-from solvers.budget import Budget, budget, relation_of
-from solvers.gate import Gate, gate_of
+from solvers.arguments import diameter_of, noise_or_budget, positive, setting, start_of
+from solvers.budget import Budget
+from solvers.gate import Gate
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -107,16 +108,14 @@ def projected_noisy_sgd(
     >>> round(float(release.epsilon(delta=1e-5)), 6), round(float(record_guarantee(release, index=1).epsilon(delta=1e-5)), 3)
     (2.0, 0.234)
     """
-    relation, gate = relation_of(OWNER, adjacency), gate_of(OWNER, random)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
+    relation, gate = run.relation, run.gate
     if relation is not Adjacency.REPLACE_ONE:
         _check.refuse(OWNER, "adjacency", "'replace-one'", str(relation), "Adding a record shifts the places of all that follow it.")
     plan = _planned(problem, epsilon, delta, noise_multiplier, noise, order, step_size, method)
-    feasible, size = problem.constraint, problem.dimension
-    theta = feasible.start(size) if start is None else feasible.checked(OWNER, "start", start, size)
-    revealed = _check.flag(OWNER, "reveal_unprotected", reveal_unprotected)
-    theta = _run(problem, gate, plan, theta, progress)
+    theta = _run(problem, gate, plan, start_of(OWNER, problem, start), run.progress)
     shown = {**plan.diagnostics(), "secure_noise": gate.secure}
-    return Release(theta, plan.guarantee, relation, shown, {"objective": problem.objective(theta)} if revealed else None)
+    return Release(theta, plan.guarantee, relation, shown, {"objective": problem.objective(theta)} if run.reveal else None)
 
 
 def record_guarantee(release: Release, index: int, method: str = "best") -> Release:
@@ -168,16 +167,14 @@ def _planned(
     _check.choice(OWNER, "noise", noise, NOISES)
     _check.choice(OWNER, "order", order, ORDERS)
     _check_assumptions(problem, noise)
-    given = noise_multiplier is not None
-    if given == (epsilon is not None or delta is not None):
-        _check.refuse(OWNER, "epsilon", "given with delta, or noise_multiplier instead of both", epsilon, kind=TypeError)
+    given, aim = noise_or_budget(OWNER, Adjacency.REPLACE_ONE, epsilon, delta, noise_multiplier, pure=noise == "laplace")
     rate = None if step_size is None else _step_size(problem, step_size)
 
     def run(multiplier: float) -> PNSGD:
         return _setting(problem, noise, multiplier, _default_step(problem, multiplier) if rate is None else rate)
 
-    aim = None if given else budget(OWNER, epsilon, delta, Adjacency.REPLACE_ONE, pure=noise == "laplace")
-    at = _check.real(OWNER, "noise_multiplier", noise_multiplier, low=0.0) if aim is None else _least(run, aim, order, method)
+    at = given if aim is None else _least(run, aim, order, method)
+    assert at is not None
     made = run(at)
     hidden = _hidden(made, order)
     hidden.theorem(method)  # a method that does not hold is refused here
@@ -211,13 +208,11 @@ def _step_size(problem: Problem, step_size: Any) -> float:
     beta, rho = _convexity(problem)
     most = 2.0 / (beta + rho)
     hint = "Beyond 2/(smoothness + strong_convexity) a gradient step may move points apart."
-    return _check.real(OWNER, "step_size", step_size, low=0.0, open_low=True, high=most, hint=hint)
+    return positive(OWNER, "step_size", step_size, high=most, hint=hint)
 
 
 def _default_step(problem: Problem, multiplier: float) -> float:
-    diameter = problem.diameter
-    if math.isinf(diameter):
-        _check.refuse(OWNER, "step_size", "given where the set is unbounded", None, "The default is a share of the set's diameter.")
+    diameter = diameter_of(OWNER, problem, "step_size")
     beta, rho = _convexity(problem)
     length = problem.lipschitz * math.sqrt(1.0 + problem.dimension * multiplier**2)
     return min(diameter / (length * math.sqrt(problem.num_records)), 2.0 / (beta + rho))

@@ -11,8 +11,8 @@ from dpaccount.curves.approximate import approximate_draw
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.pair import Guarantee
 from dpaccount.regularized import RegularizedExponentialMechanism
+from solvers.arguments import setting
 from solvers.budget import budget
-from solvers.gate import gate_of
 from solvers.problem import Problem
 from solvers.release import Release
 from solvers.sampler.chain import sample
@@ -95,25 +95,25 @@ def regularized_exponential(
     >>> float(release.epsilon(delta=1e-5)) <= 1.0
     True
     """
-    aim = budget(OWNER, epsilon, delta, adjacency)
+    run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
+    aim, gate = budget(OWNER, epsilon, delta, run.relation), run.gate
     if aim.adjacency is not Adjacency.REPLACE_ONE:
         hint = "The mechanism averages losses, so it knows the number of records; `gradient_descent` keeps it private."
         _check.refuse(OWNER, "adjacency", "'replace-one'", str(aim.adjacency), hint)
     _check.choice(OWNER, "risk", risk, RISKS)
     _check.choice(OWNER, "inner", inner, INNER)
-    gate = gate_of(OWNER, random)
     t = SLACK * aim.delta / (1.0 + math.exp(aim.epsilon))
     law = _law(problem, aim.epsilon, aim.delta * (1.0 - SLACK - ROOM), risk, radius)
     target = Target(problem, law.inverse_temperature, law.regularization)
     plan = planned(target, t, inner=inner, rule=rule)
     _affordable(plan, _check.count(OWNER, "most_steps", most_steps))
     guarantee = _guarantee(law, plan, aim.epsilon, aim.delta)
-    draws = sample(target, plan, source=gate.source, progress=progress)
+    draws = sample(target, plan, source=gate.source, progress=run.progress)
     shown = {
         "inverse_temperature": law.inverse_temperature, "regularization": law.regularization, "total_variation": plan.total_variation,
         "steps": plan.steps, "step_size": plan.step_size, "inner": inner, "secure_noise": gate.secure,
     }
-    unprotected = dict(draws.diagnostics()) if _check.flag(OWNER, "reveal_unprotected", reveal_unprotected) else None
+    unprotected = dict(draws.diagnostics()) if run.reveal else None
     point = problem.constraint.project(gate.drawn(draws.points[0], plan.last_scale(target)))
     return Release(point, guarantee, aim.adjacency, shown, unprotected)
 
