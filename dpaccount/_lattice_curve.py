@@ -15,6 +15,7 @@ from dpaccount.pair import Step, Tails, log_error
 Array = npt.NDArray[np.float64]
 ULP = 2.3e-16
 CLOSED = 1e-15  # a closed form of the curve is taken as accurate to this times (4 + |log delta|), relative
+FAR = 700.0  # where the left form, which no longer serves there, would overflow
 BLOCK = 2**14  # nodes that are asked for at once, so that what lies between tails and curve stays small
 
 
@@ -132,7 +133,7 @@ def _block(step: Step, grid: Grid, end: _End, part: slice) -> _Block:
     cells = np.arange(max(part.start - 1, 0), min(part.stop, grid.size - 1))
     loss = _half_points(grid, 2 * nodes)
     here, middle = _piece(step, loss, end), _piece(step, _half_points(grid, 2 * cells + 1), end)
-    base = np.exp(loss + only) * (1 - log_error(loss + only, end.tails.error)) if only > -np.inf else np.zeros(nodes.size)
+    base = np.exp(np.minimum(loss + only, FAR)) * (1 - log_error(loss + only, end.tails.error)) if only > -np.inf else np.zeros(nodes.size)
     shift = part.start - int(cells[0])
     seen = slice(shift, shift + nodes.size)
     own = slice(shift, None)  # the cells that begin in this part
@@ -175,7 +176,7 @@ def _piece(step: Step, loss: Array, end: _End) -> _Piece:
     with np.errstate(under="ignore", over="ignore"):
         above, below = np.exp(tails.p_above), np.exp(tails.p_below)
         right_slope = np.minimum(np.exp(loss + tails.q_above), above)
-        left_slope = np.maximum(np.exp(loss + tails.q_below), below)
+        left_slope = np.maximum(np.exp(np.minimum(loss + tails.q_below, FAR)), below)
         right_error = log_error(tails.p_above, tails.error) * above + log_error(loss + tails.q_above, tails.error) * right_slope
         left_error = log_error(tails.p_below, tails.error) * below + log_error(loss + tails.q_below, tails.error) * left_slope
         crossed = left_slope + below >= above + right_slope
@@ -196,8 +197,10 @@ def _closed(step: Step, loss: Array, scale: Array, plain: Array, error: Array, t
     exact = step.log_delta(loss)
     if exact is None:
         return plain, error
-    value = np.exp(np.asarray(exact) + scale)
-    return value, (tail_error + CLOSED * (4 + np.abs(scale) + np.abs(np.maximum(exact, -700.0)))) * value
+    value = np.exp(np.minimum(np.asarray(exact) + scale, FAR))
+    size = np.abs(np.maximum(exact, -700.0))
+    # tails know what a rounded loss costs a Gaussian's at its mean, and sqrt(2 size) is how far out delta lies
+    return value, (tail_error * (1 + np.sqrt(2 * size)) + CLOSED * (4 + np.abs(scale) + size)) * value
 
 
 def _tangents(middle: Array, slope: Array, h: float) -> tuple[Array, Array]:

@@ -49,7 +49,7 @@ def graded(
         right = strip.above(high, tilts[1]) - total[1] if high < cuts[1] else -math.inf
         if max(left, right) <= -goal:
             error = max(math.exp(bound - size) for bound, size in zip(bounds, total, strict=True))
-            return loss, log_w, error + math.exp(left) + math.exp(right), partial(_panel_rounding, strip, x, loss, half)
+            return loss, log_w, error + math.exp(left) + math.exp(right), partial(_panel_rounding, strip, x, loss, log_w, half)
         more = 0.3 * (high - low)  # up to a cut, and never beyond it
         low, high = max(low - more * (left > -goal), cuts[0]), min(high + more * (right > -goal), cuts[1])
     return None
@@ -112,11 +112,12 @@ def _bound(strip: Strip, x: Array, half: Array, log_p: Array, loss: Array, tilt:
     return np.asarray(bound + (log_p + tilt * loss))
 
 
-def _panel_rounding(strip: Strip, x: Array, loss: Array, half: Array) -> tuple[Array, Array]:
-    """As `Strip.rounding`, for outcomes rounded like the larger of their panel's middle and itself, and rounded nodes."""
+def _panel_rounding(strip: Strip, x: Array, loss: Array, log_w: Array, half: Array) -> tuple[Array, Array]:
+    """As `Strip.rounding`, for outcomes rounded like the larger of their panel's middle and itself, and rounded nodes whose logarithms
+    are added."""
     far = x + np.copysign(2 * half, x)
     (a, b), (c, d) = strip.rounding(x, loss), strip.rounding(far, loss)
-    return np.maximum(a, c), np.maximum(b, d) + 4 * ULP
+    return np.maximum(a, c), np.maximum(b, d) + ULP * (4.0 + np.abs(log_w))
 
 
 @cache

@@ -17,6 +17,7 @@ from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.saddle import saddle
 from dpaccount.engines.line.terms import BENT, exp_beyond_linear
 from dpaccount.engines.line.waves import log_phi_along
+from dpaccount.mechanisms.discrete import DiscreteGaussian
 
 RUNS = [
     (1000 * PoissonSampled(Gaussian(1.0), 0.01), 1.0),
@@ -49,17 +50,17 @@ def test_the_estimate_is_right_to_ten_digits_and_says_so(case):
         assert found.log_tail == pytest.approx(truth.log_tail, abs=1e-8)
 
 
-def test_the_method_is_never_certified_and_falls_back():
+def test_an_estimate_is_never_certified_and_what_auto_answers_instead_may_be():
     run, epsilon = RUNS[0]
     quick, proved = (PrivacyProfile(run, method=m).delta(epsilon=[-0.3, 0.0, epsilon]) for m in ("estimate", "auto"))
     assert proved.certified
     assert not quick.certified
     assert quick.method == "line (estimate)"
     assert np.all(np.abs(quick.estimate / proved.estimate - 1.0) < 1e-10)
-    few = 10 * PoissonSampled(Gaussian(1.0), 1e-3)  # where no line is drawn the bracket of `auto` answers
-    assert auto.log_delta(few, 0.2, "estimate") == auto.log_delta(few, 0.2)
-    laplace = 4 * Laplace(2.0)
-    assert auto.log_delta(laplace, 0.2, "estimate") == auto.log_delta(laplace, 0.2)
+    for other in (10 * PoissonSampled(Gaussian(1.0), 1e-3), 4 * Laplace(2.0), Gaussian(2.0)):  # no line is drawn
+        assert auto.log_delta(other, 0.2, "estimate") == auto.log_delta(other, 0.2)
+        assert auto.log_delta(other, 0.2, "estimate").certified
+        assert auto.log_delta(other, 0.2, "estimate").method != "line (estimate)"
 
 
 @pytest.mark.parametrize("case", DIRECTED, ids=named)
@@ -70,6 +71,19 @@ def test_a_ceiling_holds_at_every_epsilon(case):
     for at in np.linspace(0.5, 1.5, 5) * epsilon:
         assert line.log_delta(pair, float(at)).lower < found.at(float(at))
     assert found.at(epsilon) < line.log_delta(pair, epsilon).upper + 4.0  # and says something
+
+
+def test_a_ceiling_counts_the_atoms_that_no_node_stands_for():
+    """Points of a discrete Gaussian below e^-800 are left out: far in the tail they are what Chernoff's bound does not see."""
+    pair = 3 * Gaussian(2.0) + 2 * DiscreteGaussian(1.5)
+    left_out = math.log(2.0) + DiscreteGaussian(1.5).log_left_out
+    assert auto.select(pair).engine == "line"
+    found, _ = line.ceiling(pair, 70.0, math.inf)
+    assert left_out <= found.log_left_out < -790.0
+    for at in (1.0, 70.0, 1000.0):
+        assert found.at(at) >= left_out
+        assert found.at(at) >= found._replace(log_left_out=-math.inf).at(at)
+    assert not line.excluded(pair, 70.0, left_out)[0]
 
 
 @pytest.mark.parametrize("case", RUNS, ids=named)

@@ -1,6 +1,7 @@
 """Few samples, few steps: the smoothed contour's bracket holds the truth, every bound bounds, and a planted fault is caught."""
 
 import json
+import math
 from functools import partial
 from pathlib import Path
 
@@ -190,6 +191,39 @@ def test_the_kernel_is_what_it_says(width, beta, tilt):
     bounds = found.beyond(float(far[0]))
     assert second <= bounds[0]
     assert first <= bounds[1]
+
+
+def test_the_kernel_knows_what_cancels_in_its_argument():
+    """Where beta^2 + (a c)^2 and (a s)^2 meet, on the frequencies k h that rounding misses, against fifty digits."""
+    beta, width = 40.0, 0.3
+    near = np.arange(19_950, 20_050)
+    worst = 0.0
+    for lean in (0.011, 0.02, 0.04):
+        found = mollifier.Mollifier(width, beta, lean / width)
+        step = math.hypot(beta, lean) / width / 20_000.0
+        value, error = found.values(step * near)
+        with mp.workdps(50):
+            a, b, c = mp.mpf(width), mp.mpf(beta), mp.mpf(lean / width)
+
+            def kappa(square):
+                x = mp.sqrt(square)
+                return (x * mp.cosh(x) - mp.sinh(x)) / x**3
+
+            whole = kappa(b * b + (a * c) ** 2)
+            for k, one, stated in zip(near.tolist(), value, error, strict=True):
+                exact = kappa(b * b + (a * mp.mpc(c, mp.mpf(step) * k)) ** 2) / whole
+                worst = max(worst, float(abs(exact - mp.mpc(complex(one))) / mp.mpf(float(stated))))
+    assert 0.01 < worst < 1.0
+
+
+def test_a_hopeless_phase_is_worth_no_more_than_what_a_characteristic_function_may_be():
+    """With every logarithm off by hundreds the errors cover any value of modulus 1, however small the computed one."""
+    size, slip = np.array([1e-300, 1e-20, 0.3, 1.0]), np.array([695.0, 100.0, 3.0, 1e-12])
+    lost = smooth_line._lost(size, slip)
+    assert np.all(lost[:3] >= 1.0 - size[:3])
+    assert np.all(lost <= 1.0 + size)
+    assert lost[3] == pytest.approx(1e-12)
+    assert lost[0] > size[0] * np.expm1(30.0)
 
 
 @pytest.mark.parametrize("count", [40, 5000])

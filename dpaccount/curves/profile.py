@@ -38,7 +38,7 @@ class PrivacyProfile:
     method : {"auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls", "estimate"}
         The engine; see `select`. ``lattice`` gives a certified bracket for every pair, ``balls`` one of a double's width by
         ball arithmetic where it has a proof (extra ``dpaccount[certify]``), ``estimate`` ten digits in half the time,
-        without a proof.
+        without a proof, and the answer of ``auto``, certified or not, where it has none.
     conversion : {"improved", "mironov", "optimal"}
         How Renyi bounds become (eps, delta).
 

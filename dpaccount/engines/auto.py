@@ -110,7 +110,7 @@ def log_delta(
     if method == "line":
         try:
             return contour(pair, epsilon)
-        except CannotVouch as error:
+        except FAILS as error:
             raise NumericalFailure(f"`method='line'` cannot vouch for its digits here: {error}. Use 'auto'.") from error
     if method == "circle":
         try:
@@ -120,7 +120,7 @@ def log_delta(
     if method == "smoothed":
         try:
             return smooth(pair, epsilon, goal)
-        except CannotVouch as error:
+        except FAILS as error:
             raise NumericalFailure(f"`method='smoothed'` finds no line here: {error}. Use 'auto'.") from error
     if method == "recursion":
         try:

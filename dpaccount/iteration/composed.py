@@ -48,13 +48,14 @@ def composed_curve(parts: list[tuple[CurvePair, int]], step: float) -> ComposedC
         infinite += count * math.log1p(-math.exp(pair.facts.log_p_only)) if pair.facts.log_p_only < 0.0 else -math.inf
         low, high = low + count * int(place.min()), high + count * int(place.max())
     length = 2 ** max(math.ceil(math.log2(high - low + 1)), 1)
-    log_f, factors = np.zeros(length // 2 + 1, dtype=complex), []
+    log_f, gross, factors = np.zeros(length // 2 + 1, dtype=complex), np.zeros(length // 2 + 1), []
     for mass, count in laws:
         f = np.fft.rfft(mass, length)
         size = np.abs(f)
-        log_f += count * (np.log(np.maximum(size, 1e-300)) + 1j * np.angle(f))
+        log_one = count * (np.log(np.maximum(size, 1e-300)) + 1j * np.angle(f))
+        log_f, gross = log_f + log_one, gross + np.abs(log_one)
         factors.append((size, float(np.sqrt(mass @ mass)), count))
-    y, entry = power_on_circle(log_f, factors, length)
+    y, entry = power_on_circle(log_f, factors, length, gross)
     upward = np.maximum(y[max(-low, 0) : high - low + 1], 0.0)  # from the loss 0 on
     under_q = upward * np.exp(-step * np.arange(upward.size))
     above, other = (np.append(np.cumsum(v[::-1])[::-1], 0.0) for v in (upward, under_q))

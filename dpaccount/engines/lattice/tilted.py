@@ -122,7 +122,8 @@ class Side:
             seen = np.maximum(y[keep], 0.0)
             value = float(seen @ kernel)
             tail = float(seen @ (decay * np.exp(-np.minimum(gap[keep], 700.0))))
-        moved = 4 * ULP * (abs(self.h * place[0]) + abs(place[1]) + self.epsilon)  # rounding of the places
+        # rounding of the places, and of the losses at which the steps' curves were taken
+        moved = 4 * ULP * (abs(self.h * place[0]) + abs(place[1]) + self.epsilon + sum(part.times * part.farthest for part in self.parts))
         rounding = self._relative_error(self.c)
         error = entry * float(kernel.sum()) + value * (rounding + length * ULP + moved * self.c)
         error += moved * (float(seen @ decay) + entry * float(decay.sum()))
@@ -143,6 +144,7 @@ class Side:
     def _composed(self, length: int) -> tuple[Array, float, float, tuple[int, float], float]:
         """Composed tilted masses on the circle, their absolute error, log of the scale, the place of index 0, the drift."""
         log_f, log_scale, shift, base, drift = np.zeros(length // 2 + 1, dtype=complex), 0.0, 0, 0.0, 0.0
+        gross = np.zeros(log_f.shape)
         factors: list[tuple[Array, float, int]] = []
         for part in self.parts:
             grid, n = part.grid, part.times
@@ -159,20 +161,23 @@ class Side:
             f = np.fft.rfft(folded)
             size = np.abs(f)
             log_f.real += n * np.log(np.maximum(size, 1e-300))  # a transform that is 0 stays as small as makes no difference
-            log_f.imag += n * np.angle(f)
+            angle = np.angle(f)
+            log_f.imag += n * angle
+            gross += n * np.abs(angle)
             factors.append((size, float(np.sqrt(folded @ folded)), n))
-        y, entry = power_on_circle(log_f, factors, length)
+        gross += np.abs(log_f.real)
+        y, entry = power_on_circle(log_f, factors, length, gross)
         return y, entry, log_scale, (shift, base), drift
 
 
 def power_on_circle(
-    log_f: npt.NDArray[np.complex128], factors: list[tuple[Array, float, int]], length: int
+    log_f: npt.NDArray[np.complex128], factors: list[tuple[Array, float, int]], length: int, gross: Array | None = None
 ) -> tuple[Array, float]:
     """The inverse transform of exp(log_f), and a bound on the error of each of its entries.
 
     A factor's transform is off by e_i with |e_i| <= eta sqrt(N) |x_i|_2, in l2 as well; then the product is off by at
     most sum_i n_i e_i (|f_i| + |e_i|)^{n_i - 1} prod over others, which Cauchy-Schwarz sums over frequencies; exp and log
-    add ulps of |log_f|; the inverse transform eta of the l2 norm.
+    add ulps of `gross`, the sum of the moduli of what log_f is the sum of (|log_f| by default); the inverse transform eta of the l2 norm.
     """
     eta = 6 * ULP * float(np.log2(length))
     with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
@@ -188,7 +193,7 @@ def power_on_circle(
         for (f, _, n), slip in zip(factors, slips, strict=True):
             others = np.exp(bound - np.log(f + slip))
             spread += n * slip * float(np.sqrt(2 * (others @ others)))
-        turns = np.where(size > 0.0, size * np.abs(log_f), 0.0)
+        turns = np.where(size > 0.0, size * (np.abs(log_f) if gross is None else gross), 0.0)
     phase = 4 * ULP * 2 * float(size.sum() + np.where(np.isfinite(turns), turns, 0.0).sum())
     norm = float(np.sqrt(2 * (size @ size)))
     return y, (spread + phase) / length + eta * norm / float(np.sqrt(length))
@@ -205,6 +210,11 @@ class _Part(NamedTuple):
     def loss(self) -> Array:
         """An array of its own: a million losses are not kept."""
         return self.grid.losses()
+
+    @property
+    def farthest(self) -> float:
+        """The largest modulus of a loss, or of where the grid is put."""
+        return max(abs(self.end(0)), abs(self.end(-1)), abs(self.grid.offset))
 
     def end(self, which: int) -> float:
         """The first loss (0) or the last (-1)."""

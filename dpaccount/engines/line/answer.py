@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount._log import ULP, log1m_exp, log_kappa
+from dpaccount._log import ULP, log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.engines.line import expansion
@@ -97,30 +97,27 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     return Nearby()(pair, epsilon)
 
 
-def excluded(
-    pair: DominatingPair, epsilon: float, log_goal: float, near: Hint | None = None
-) -> tuple[bool, Hint | None]:
-    """Whether Chernoff's bound proves log delta < log_goal, and where the saddle point lies; `near` is that of a pair with
-    larger losses."""
-    found, hint = ceiling(pair, epsilon, log_goal, near)
+def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[bool, Hint | None]:
+    """Whether Chernoff's bound proves log delta < log_goal, and where the saddle point lies."""
+    found, hint = ceiling(pair, epsilon, log_goal)
     return found is not None and found.at(epsilon) < log_goal, hint
 
 
 class Ceiling(NamedTuple):
-    """log delta(eps) <= log_bound - tilt eps at every eps > 0."""
+    """delta(eps) <= e^{log_bound - tilt eps} + e^{log_left_out} at every eps > 0, the latter for atoms that no node stands for."""
 
     tilt: float
     log_bound: float
+    log_left_out: float = -math.inf
 
     def at(self, epsilon: float) -> float:
         """The bound there, and its rounding."""
         bound = self.log_bound - self.tilt * epsilon
-        return bound + 1e-9 * (1.0 + abs(bound)) + 4 * ULP * self.tilt * (1.0 + epsilon)
+        bound += 1e-9 * (1.0 + abs(bound)) + 4 * ULP * self.tilt * (1.0 + epsilon)
+        return bound if self.log_left_out == -math.inf else float(np.logaddexp(bound, self.log_left_out)) + 1e-9
 
 
-def ceiling(
-    pair: DominatingPair, epsilon: float, log_goal: float, near: Hint | None = None
-) -> tuple[Ceiling | None, Hint | None]:
+def ceiling(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[Ceiling | None, Hint | None]:
     """Chernoff's bound at the saddle point of `epsilon`, where it may lie below log_goal, and where that point is.
 
     Where nodes for that saddle point cannot be had, that of a smaller epsilon may do as well.
@@ -138,16 +135,23 @@ def ceiling(
             if guide is not None and part == 1.0:
                 axis, middle = Axis(parts, -1.0 if parts.whole else 0.0, c, 0.0), False
             else:
-                axis, c, middle = saddle(parts, part * epsilon, None if near is None else near._replace(tilt=3.5 * near.tilt, rate=0.0))
+                axis, c, middle = saddle(parts, part * epsilon)
             if middle:
                 return None, None
             if axis.proved:
                 spread = math.sqrt(axis.cumulants(c)[2])
                 hint = Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
-                return Ceiling(c, axis.log_mgf(c) + axis.rounding(c) + log_kappa(c)), hint
+                return Ceiling(c, axis.log_mgf(c) + axis.rounding(c) + log_kappa(c), _left_out(pair)), hint
         except (CannotVouch, TooManyNodes):
             continue
     return None, None
+
+
+def _left_out(pair: DominatingPair) -> float:
+    """log of the P-mass of all atoms that are left out."""
+    if all(step.log_left_out == -math.inf for step in pair.kinds):
+        return -math.inf
+    return log_total(np.array([math.log(count) + step.log_left_out for step, count in pair.terms]))
 
 
 class Nearby:

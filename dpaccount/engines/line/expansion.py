@@ -56,6 +56,7 @@ class Level:
     def __init__(self, pair: DominatingPair, epsilon: float, level: float, cut: float, high: float) -> None:
         self.pair, self.epsilon, self.level, self.cut, self.high = pair, epsilon, level, cut, high
         self.jump_high = min(high, 50.0 * LARGEST / cut)
+        self._narrower: dict[float, Level] = {}
         body, self.kinds = [], []
         for i, (step, count) in enumerate(pair.terms):
             splits = _splits(step)
@@ -90,24 +91,30 @@ class Level:
         spread = float(share @ (np.array(variances) + (np.array(means) - middle) ** 2))
         return k + m * top - math.lgamma(m + 1), mean + m * middle, max(variance + m * spread, 0.0)
 
-    def log_rate(self, c: float, unseen: bool = False) -> float:
-        """log of an upper bound on R(c), with what the nodes of the jumps leave out; or on the share of kinds without nodes."""
+    def log_rate(self, c: float, kinds: list[bool] | None = None) -> float:
+        """log of an upper bound on R(c), or on the share in it of some kinds of jumps; of single roundings 1e-9 is far above all."""
+        if c < self.high:
+            return self._ending_at(c).log_rate(c, kinds)
         total = -np.inf
-        for i, jumps, count in zip(self.kinds, self.jumps, self.counts, strict=True):
-            if unseen and jumps is not None:
-                continue
-            inner = self.body.terms[i]
-            log_body = inner.cumulants(c)[0] + inner.log_mass
-            total = float(np.logaddexp(total, math.log(count) + _log_jumps(inner.part.step, self.level, jumps, c) - log_body))
+        for k, (i, jumps, count) in enumerate(zip(self.kinds, self.jumps, self.counts, strict=True)):
+            if kinds is None or kinds[k]:
+                inner = self.body.terms[i]
+                log_body = inner.log_mgf(c) + inner.log_mass - inner.log_mgf_error(c) - inner.mass_error - 4 * inner.error
+                total = float(np.logaddexp(total, math.log(count) + _log_jumps(inner.part.step, self.level, jumps, c) - log_body))
         return total + 1e-9
 
+    def _ending_at(self, c: float) -> Level:
+        """The same level with tilts up to c: nodes know their error where their tilts end."""
+        found = self._narrower.get(c) or Level(self.pair, self.epsilon, self.level, self.cut, c)
+        if self.proved and not found.proved:
+            raise CannotVouch("the nodes of a bound are not proved")
+        self._narrower[c] = found
+        return found
+
     def bound(self, m: int, c: float) -> float:
-        """Chernoff's bound on all terms of m jumps, with rounding; nodes know their error where their tilts end."""
+        """Chernoff's bound on all terms of m jumps, with rounding."""
         if c < self.high:
-            narrower = Level(self.pair, self.epsilon, self.level, self.cut, c)
-            if self.proved and not narrower.proved:
-                raise CannotVouch("the nodes of a bound are not proved")
-            return narrower.bound(m, c)
+            return self._ending_at(c).bound(m, c)
         k = self.body.log_mgf(c) + self.body.rounding(c) + self.body.log_mass + self.body.mass_error
         jumps = m * self.log_rate(c) - math.lgamma(m + 1) if m else 0.0
         return k + jumps - c * self.epsilon + log_kappa(c) + 4 * ULP * c * (1 + self.epsilon) + 1e-9
@@ -124,13 +131,14 @@ class Level:
 
     def unseen(self, c: float) -> float:
         """The same for all terms where a kind jumps that has no nodes while others have: sum of (R^m - (R - R')^m)/m! <= R' e^R."""
-        if all(jumps is None for jumps in self.jumps) or all(jumps is not None for jumps in self.jumps):
+        hidden = [jumps is None for jumps in self.jumps]
+        if all(hidden) or not any(hidden):
             return -np.inf
         c = min(c, self.jump_high)
         log_rate = self.log_rate(c)
         if not log_rate < 3.0:
             raise CannotVouch("more jumps than were counted matter")
-        return self.bound(0, c) + self.log_rate(c, unseen=True) + math.exp(log_rate)
+        return self.bound(0, c) + self.log_rate(c, hidden) + math.exp(log_rate)
 
     def ways(self, m: int) -> Iterator[tuple[Parts, float]]:
         """The parts of every way to share m jumps among the kinds, and log of the number of choices."""
@@ -210,7 +218,7 @@ def _jumps(body: Part, cut: float, high: float) -> Term | None:
 def _log_jumps(step: Step, level: float, jumps: Term | None, c: float) -> float:
     """log of an upper bound on E[e^{cL}; level < L <= cut]."""
     if jumps is not None:
-        return jumps.cumulants(c)[0] + jumps.log_mass
+        return jumps.log_mgf(c) + jumps.log_mass + jumps.log_mgf_error(c) + jumps.mass_error + 2 * jumps.error
     density = step.density()
     if density is None or density.strip is None:
         raise CannotVouch("no bound on what lies above the level")

@@ -65,7 +65,7 @@ def epsilons(step: Step, counts: Array, log_delta: float) -> Roots:
         except CannotVouch:
             continue
         hint = contour.hint
-        if contour.proved and not contour.middle:
+        if contour.proved and not contour.middle and contour.jump.log_p == contour.jump.log_slack == -math.inf:
             _fill(contour, float(counts[middle]), counts, guess, log_delta, np.array(group), found)
     return found
 
@@ -190,7 +190,7 @@ class Waves:
     def __init__(self, contour: Contour, share: Array, epsilon: Array) -> None:
         self.contour, self.share, self.epsilon = contour, share, epsilon
         assert contour.proved
-        assert contour.jump.cut == np.inf
+        assert contour.jump.log_p == contour.jump.log_slack == -np.inf  # no cut, no mass at an infinite loss
         c, s = contour.c, contour.s
         z = c + 1j * s
         lengths = np.abs(z * (z + 1))
@@ -217,7 +217,8 @@ class Waves:
         straight = share * contour.k_error + 2 * ULP * (np.abs(c * epsilon) + np.abs(share * contour.k)) + s.size * ULP
         slips = math.pi / contour.step * tail + self._grown + straight * whole
         error = scale * (slips + 2 * ULP * whole * (1 + np.abs(far * epsilon)))
-        error += (move * move / 2 + 8 * ULP * np.abs(move)) * np.exp(np.abs(move) * c) * (self._second + whole * scale)
+        error += (move * move / 2 + (8 + s.size) * ULP * np.abs(move)) * (self._second + whole * scale)
+        error *= np.exp(np.abs(move) * c)
         right = share * alias.k_far + log_kappa(alias.tilt) + 4 * ULP * (1 + alias.tilt) - alias.tilt * epsilon
         right = right + log_geometric(-alias.period * (alias.tilt - c))
         excess = np.exp(np.logaddexp(right, log_geometric(-c * alias.period)) - self.log_scale)

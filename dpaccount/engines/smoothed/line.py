@@ -97,8 +97,8 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases, along: Waves | None =
     line += 4 * ULP * (2.0 + mollifier.width * c) + c * mollifier.eta_error + count * ULP
     if body.jump.cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
         line += 4 * body.jump.error * math.exp(body.jump.log_p)
-    line_error = line + 4 * ULP * (np.abs(log_phi) + s * eps) + s * mollifier.eta_error + np.expm1(np.minimum(slip, 30.0))
-    off = modulus * line_error + size * kernel_error
+    line_error = line + 4 * ULP * (np.abs(log_phi) + s * eps) + s * mollifier.eta_error
+    off = modulus * line_error + _lost(size, slip) * np.abs(kernel) + size * kernel_error
     first, second = mollifier.beyond(float(s[-1]))
     window = 0.5 * erfc(6.0 * (2.0 * s / float(s[-1]) - 1.0))
     plain = wave * np.exp(-1j * s * mollifier.eta - mollifier.tilt * mollifier.eta - mollifier.log_weight) / (z * (z + 1.0))
@@ -114,6 +114,11 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases, along: Waves | None =
         math.exp(min(alias.log_bound(eps - mollifier.eta - mollifier.width) - log_scale, 600.0)),
         scale * float(modulus @ inverse), proved,
     )
+
+
+def _lost(size: Array, slip: Array) -> Array:
+    """By how much phi of modulus `size` is off if its logarithm is by `slip`; no characteristic function exceeds 1."""
+    return np.asarray(np.minimum(size * np.expm1(np.minimum(slip, 700.0)), 1.0 + size))
 
 
 def _log_phi(body: Body, s: Array) -> tuple[npt.NDArray[np.complex128], Array, bool]:
