@@ -1,7 +1,15 @@
 """Faults planted in each engine - a node spacing widened, a truncation shortened, a tail dropped - and caught by references.
 
-Bounds have margins, so that a fault must exceed them: spacings are widened fourfold, lines cut to a sixth. `test_contour`, `test_families`,
-`test_smoothed`, `test_expansion`, `test_schedule` and `test_balls` plant others. Unharmed, every engine holds all of these references.
+Bounds have margins, so that a fault must exceed them: spacings are widened fourfold, lines cut to a sixth. Unharmed, every engine holds
+all of these references. Where each of the three kinds is planted, beside engine by engine what only that engine can get wrong:
+
+| Engine | Spacing | Truncation | Tail |
+|---|---|---|---|
+| line | `test_contour`, `test_families` (panels) | `test_contour`, `test_families` | `test_contour` (outcomes), `test_families` (atoms) |
+| many | here, and the points of interpolation in `test_schedule` | here | here |
+| expansion, smoothed, lattice | here | here | here |
+| circle | `test_families` (points of the circle) | `test_families` (points left out) | here (rare losses) |
+| balls | `test_balls` | `test_balls` | `test_balls` |
 """
 
 from __future__ import annotations
@@ -24,7 +32,9 @@ from dpaccount.engines.circle import turns
 from dpaccount.engines.jump import Jump
 from dpaccount.engines.lattice import answer as lattice
 from dpaccount.engines.lattice import tilted
+from dpaccount.engines.line import answer as line
 from dpaccount.engines.line import contour, expansion
+from dpaccount.engines.many.rows import Rows
 from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.engines.smoothed import line as smooth_line
 from dpaccount.mechanisms.gaussian import Gaussian
@@ -32,6 +42,7 @@ from dpaccount.mechanisms.response import RandomizedResponse
 from dpaccount.results import LogDelta
 from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.sampling.sampled_strip import SampledStrip
+from dpaccount.sampling.schedule import NoiseSchedule
 
 FOLDER = Path(__file__).with_name("references")
 Asked = list[tuple[Callable[[], LogDelta], float]]
@@ -75,10 +86,23 @@ def _circle() -> Asked:
     return [(partial(families.answer_of, row), families.truth_of(row)) for row in rows]
 
 
+def _schedule() -> Asked:
+    """Thirty noise multipliers, summed side by side on common nodes."""
+    rows = json.loads((FOLDER / "schedules.json").read_text())
+    noise = rows["noise_multipliers"]
+    pair = NoiseSchedule(noise, rows["sampling_probability"], [rows["count"]] * len(noise))
+    return [
+        (partial(line.log_delta, side, float(epsilon)), log_of(digits))
+        for name, side in (("remove", pair), ("add", pair.reversed()))
+        for epsilon, digits in rows["delta"][name].items()
+    ]
+
+
 ASKED: dict[str, Callable[[], Asked]] = {
     "circle": _circle,
     "expansion": _mixed,
     "lattice": lambda: _few(4, lattice.log_delta) + _known(lattice.log_delta)[:1],
+    "many": _schedule,
     "smoothed": lambda: _few(2, smoothed.log_delta, aim=1e-5) + _known(smoothed.log_delta, aim=1e-5) + _atoms(aim=1e-5),
 }
 
@@ -139,10 +163,22 @@ def test_lattice_with_chords_for_tangents(monkeypatch: pytest.MonkeyPatch) -> No
     assert _caught("lattice")
 
 
+def test_many_with_every_fourth_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Rows._trapezoid
+
+    def coarse(rows: Any, *facts: Any) -> Any:
+        node, log_w, error = honest(rows, *facts)
+        return node[::4], log_w[::4] + np.log(4.0), error
+
+    monkeypatch.setattr(Rows, "_trapezoid", coarse)
+    assert _caught("many")
+
+
 # a truncation shortened
 
 
-def test_expansion_with_shorter_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("engine", ["expansion", "many"])
+def test_shorter_lines(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = contour.proved_reach
 
     def short(*facts: Any) -> Any:
@@ -150,7 +186,7 @@ def test_expansion_with_shorter_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         return None if found is None else (found[0] / 6, found[1])
 
     monkeypatch.setattr(contour, "proved_reach", short)
-    assert _caught("expansion")
+    assert _caught(engine)
 
 
 def test_smoothed_with_a_quarter_of_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +208,19 @@ def test_lattice_with_a_shorter_circle(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_expansion_without_tails(monkeypatch: pytest.MonkeyPatch) -> None:
     _narrow(monkeypatch)
     assert _caught("expansion")
+
+
+def test_many_without_tails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The window of the common nodes ends early on both sides, and what lies beyond is taken as nothing."""
+    honest = Rows._window
+
+    def narrow(rows: Any, powers: list[float]) -> tuple[float, float]:
+        start, end = honest(rows, powers)
+        return start + 0.25 * (end - start), end - 0.25 * (end - start)
+
+    monkeypatch.setattr(Rows, "_window", narrow)
+    monkeypatch.setattr(Rows, "_left_out", lambda *facts: (-np.inf, -np.inf))
+    assert _caught("many")
 
 
 @pytest.mark.parametrize("engine", ["smoothed", "lattice"])
