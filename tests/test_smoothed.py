@@ -14,6 +14,7 @@ from scipy.special import i1e
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse
 from dpaccount._panels import graded
 from dpaccount.engines import auto, jump, recursion
+from dpaccount.engines.line import alias
 from dpaccount.engines.smoothed import answer as smoothed
 from dpaccount.engines.smoothed import line as smooth_line
 from dpaccount.engines.smoothed import mollifier
@@ -99,7 +100,7 @@ def ends_apart(monkeypatch, end):
     body = smoothed._body(10 * PoissonSampled(Gaussian(1.0), 1e-3), 0.2)._replace(tilt=5.0)
     body = body._replace(epsilon=body.axis.cumulants(0.0)[1])
     kernel = mollifier.Mollifier(mollifier.half_width(1e-6, 9.0), 9.0, body.tilt)
-    aliases = smooth_line.Aliases(body, body.log_scale - 14.0)
+    aliases = alias.on_both_sides(body.axis, body.tilt, body.epsilon, body.log_scale - 14.0, body.spread)
     found = []
     for stop in (end, 4.0):
         monkeypatch.setattr(smooth_line, "END", stop)
@@ -117,17 +118,9 @@ def test_the_end_of_the_line_is_bounded_and_a_third_of_the_support_is_caught(mon
 
 
 def test_a_shorter_period_is_caught(monkeypatch):
-    class Short(smooth_line.Aliases):
-        def __init__(self, *facts):
-            super().__init__(*facts)
-            self.claimed, self.period = self.period, self.period / 4
-
-        def log_bound(self, epsilon):
-            own, self.period = self.period, self.claimed
-            bound, self.period = super().log_bound(epsilon), own
-            return bound
-
-    monkeypatch.setattr(smoothed, "Aliases", Short)
+    honest, bound = smoothed.on_both_sides, alias.Alias.log_bound
+    monkeypatch.setattr(smoothed, "on_both_sides", lambda *facts: honest(*facts)._replace(period=honest(*facts).period / 4))
+    monkeypatch.setattr(alias.Alias, "log_bound", lambda self, epsilon: bound(self._replace(period=4 * self.period), epsilon))
     assert missed() > 0
 
 

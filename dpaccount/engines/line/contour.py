@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dpaccount._log import ULP
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import Jump, Margin, split
-from dpaccount.engines.line.alias import AIM, Alias
+from dpaccount.engines.line.alias import AIM, Alias, beside, between_poles
 from dpaccount.engines.line.axis import Axis, Parts, below
 from dpaccount.engines.line.reach import guessed_reach, proved_reach
 from dpaccount.engines.line.saddle import Hint, saddle
@@ -94,7 +94,8 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis)
             return
-        self.alias: Alias | None = Alias(axis, c, eps, rough - self.aim, middle, spread)
+        goal = rough - self.aim
+        self.alias: Alias | None = between_poles(c, eps, goal, spread) if middle else beside(axis, c, eps, goal, spread)
         step = 2 * math.pi / self.alias.period
         tail, count = math.nan, 0
         if self.jump.margin.bounded and axis.proved and self.alias.proved:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpaccount._log import log_kappa, polar_log1p
 from dpaccount._quadrature import TooManyNodes
+from dpaccount.engines.line.alias import guessed_period
 from dpaccount.engines.line.answer import Ceiling, reflected
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.saddle import ROOM, Hint, guided
@@ -46,7 +47,7 @@ class Line:
         self.epsilon, self.c, self.k = epsilon, c, axis.log_mgf(c)
         bend = axis.cumulants(c)[2] + 1 / c**2 + 1 / (c + 1) ** 2
         rough = self.k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
-        self.step = 2 * math.pi / _period(axis, c, epsilon, rough - AIM, spread)
+        self.step = 2 * math.pi / guessed_period(axis, c, epsilon, rough - AIM, spread)
         count = math.ceil(reach / self.step)
         if count > LONGEST:
             raise CannotVouch("the line needs too many points")
@@ -77,13 +78,6 @@ class Line:
         off = 3 * (error + 4 * ALIAS) + 4e-16 * (1.0 + abs(scale))
         log_value, log_tail = scale + math.log(value), scale + math.log(tail) - epsilon if tail > 0.0 else -math.inf
         return LogDelta(log_value - off, log_value, min(log_value + off, 0.0), False, "line (estimate)", gross / value, log_tail)
-
-
-def _period(axis: Axis, c: float, epsilon: float, goal: float, spread: float) -> float:
-    """As `alias`, by a guide."""
-    tilts = c + np.array([0.5, 1.0, 2.0, 3.0]) / spread * (1 - 1e-9)
-    far = axis.log_mgfs(tilts) + [log_kappa(d) for d in tilts.tolist()] - tilts * epsilon - goal
-    return max(float((far / (tilts - c)).min()), -goal / c, 8.0 * spread)
 
 
 class Nearby:

@@ -219,8 +219,8 @@ class Waves:
         error = scale * (slips + 2 * ULP * whole * (1 + np.abs(far * epsilon)))
         error += (move * move / 2 + (8 + s.size) * ULP * np.abs(move)) * (self._second + whole * scale)
         error *= np.exp(np.abs(move) * c)
-        right = share * alias.k_far + log_kappa(alias.tilt) + 4 * ULP * (1 + alias.tilt) - alias.tilt * epsilon
-        right = right + log_geometric(-alias.period * (alias.tilt - c))
+        d = alias.right.tilt
+        right = share * alias.k_far + log_kappa(d) + 4 * ULP * (1 + d) - d * epsilon + log_geometric(-alias.period * (d - c))
         excess = np.exp(np.logaddexp(right, log_geometric(-c * alias.period)) - self.log_scale)
         bad = ~((value > 0.0) & (error + excess < value))
         return Readings(

@@ -14,10 +14,11 @@ import numpy as np
 from dpaccount._log import ULP, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import NO_CUT, margin, split
+from dpaccount.engines.line.alias import Alias, on_both_sides
 from dpaccount.engines.line.answer import reflected
 from dpaccount.engines.line.axis import Axis, Parts, below
 from dpaccount.engines.line.saddle import rises
-from dpaccount.engines.smoothed.line import END, MAX_COUNT, Aliases, Body, Reading, Waves, read, waves
+from dpaccount.engines.smoothed.line import END, MAX_COUNT, Body, Reading, Waves, read, waves
 from dpaccount.engines.smoothed.mollifier import Mollifier, half_width
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
@@ -44,7 +45,7 @@ class Nearby:
     """`log_delta` of one pair for a root finder: the narrowest line so far answers again for an epsilon beside its own."""
 
     def __init__(self) -> None:
-        self._last: tuple[Body, Mollifier, Aliases, Waves, float] | None = None
+        self._last: tuple[Body, Mollifier, Alias, Waves, float] | None = None
         self.serves = False  # whether some answer was certified and narrow
 
     def __call__(self, pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
@@ -84,22 +85,22 @@ class Nearby:
         gap = 0.5 * target * math.exp(min(max(log_jump - rough, 0.0), 200.0)) / (c * (c + 1.0))
         for _ in range(PASSES):
             total = float(np.logaddexp(rough, log_jump))
-            aliases = Aliases(body, total - slack + math.log(target))
-            mollifier, last = _kernel(body, min(gap, c**-2.0), aliases, max(body.log_scale - total, 0.0) - math.log(target), best)
+            alias = on_both_sides(body.axis, c, body.epsilon, total - slack + math.log(target), body.spread)
+            mollifier, last = _kernel(body, min(gap, c**-2.0), alias, max(body.log_scale - total, 0.0) - math.log(target), best)
             try:
-                along = waves(body, mollifier, aliases)
+                along = waves(body, mollifier, alias)
             except TooManyNodes:
                 if lines:
                     break
                 gap = 6.0 * mollifier.gap
                 continue
-            found = read(body, mollifier, aliases, along)
+            found = read(body, mollifier, alias, along)
             here, before = _assembled(body, found, best.upper), best.upper - best.lower
             best = _tighter(best, here) if lines else here
             lines, width = lines + 1, best.upper - best.lower
             stuck = last or (lines > 1 and width > 0.7 * before)
             if width <= aim or stuck:
-                self._last = body, mollifier, aliases, along, here.upper - here.lower
+                self._last = body, mollifier, alias, along, here.upper - here.lower
                 break
             if goal == goal and not best.lower <= goal <= best.upper:
                 break
@@ -114,13 +115,13 @@ class Nearby:
         return best
 
 
-def _kernel(body: Body, gap: float, aliases: Aliases, needed: float, best: LogDelta) -> tuple[Mollifier, bool]:
+def _kernel(body: Body, gap: float, alias: Alias, needed: float, best: LogDelta) -> tuple[Mollifier, bool]:
     """The kernel with this C and a transform that falls far enough, or the narrowest that costs allow, and whether it is that."""
     most = MAX_COUNT if best.upper - best.lower > ENOUGH else MAX_COUNT / 4
     beta = 9.0
     for _ in range(3):
         beta = min(max(needed + math.log(70.0 * half_width(gap, beta)), 7.0), 40.0)
-    least = END * beta * aliases.period / (2.0 * math.pi * most)
+    least = END * beta * alias.period / (2.0 * math.pi * most)
     width = half_width(gap, beta)
     return Mollifier(max(width, least), beta, body.tilt), width < least
 

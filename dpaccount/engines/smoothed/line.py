@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfc
 
-from dpaccount._log import ULP, log_geometric, log_kappa, polar_log1p, polar_slip
+from dpaccount._log import ULP, polar_log1p, polar_slip
 from dpaccount._panels import graded
 from dpaccount._quadrature import Density, Nodes, TooManyNodes, side_by_side
 from dpaccount.engines.jump import Jump
+from dpaccount.engines.line.alias import Alias
 from dpaccount.engines.line.axis import Axis
 from dpaccount.engines.line.terms import Term
 from dpaccount.engines.smoothed.mollifier import Mollifier
 from dpaccount.engines.smoothed.spectrum import spectrum
-from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
@@ -73,7 +73,7 @@ class Waves(NamedTuple):
     proved: bool
 
 
-def waves(body: Body, mollifier: Mollifier, alias: Aliases) -> Waves:
+def waves(body: Body, mollifier: Mollifier, alias: Alias) -> Waves:
     """At frequencies with the alias's period, to the end of the kernel's transform; raises `TooManyNodes`."""
     step = 2.0 * math.pi / alias.period
     count = math.ceil(END * mollifier.beta / mollifier.width / step)
@@ -81,7 +81,7 @@ def waves(body: Body, mollifier: Mollifier, alias: Aliases) -> Waves:
     return Waves(s, *_log_phi(body, s))
 
 
-def read(body: Body, mollifier: Mollifier, alias: Aliases, along: Waves | None = None) -> Reading:
+def read(body: Body, mollifier: Mollifier, alias: Alias, along: Waves | None = None) -> Reading:
     """The line through the body's tilt; `along` if it is known from another epsilon. Raises `TooManyNodes`."""
     c, eps, axis = body.tilt, body.epsilon, body.axis
     s, log_phi, slip, proved = along or waves(body, mollifier, alias)
@@ -111,7 +111,7 @@ def read(body: Body, mollifier: Mollifier, alias: Aliases, along: Waves | None =
         scale * float(np.real(plain @ window)), scale * float(np.real(smoothed @ (1.0 / (z + 1.0)))),
         scale * float(off @ inverse) + first / math.pi,
         mollifier.gap * (scale * float(off.sum()) + second / math.pi),
-        math.exp(min(alias.log_bound(eps - mollifier.eta - mollifier.width) - log_scale, 600.0)),
+        math.exp(min(float(alias.log_bound(eps - mollifier.eta - mollifier.width)) - log_scale, 600.0)),
         scale * float(modulus @ inverse), proved,
     )
 
@@ -168,41 +168,3 @@ def _piece(density: Density, term: Term, tilt: float, rate: float) -> Nodes | No
     if found is None:
         raise TooManyNodes("the line needs more nodes than the engine is willing to spend")
     return Nodes(found[0], found[1], found[2], rounding=found[3], ends_only=True)
-
-
-class Aliases:
-    """The period 2 pi/h that keeps aliasing below e^goal, and a bound on it at any epsilon.
-
-    e^{ckP} g(eps + kP) <= kappa(d) e^{K(d) - d eps - kP (d - c)} adds up over k >= 1 for d > c and over k <= -1 for 0 < d < c, where
-    g <= 1 serves as well.
-    """
-
-    def __init__(self, body: Body, goal: float) -> None:
-        axis, self.c = body.axis, body.tilt
-        self.log_mass = axis.log_mass + axis.mass_error
-        moves = [m / body.spread for m in (0.5, 1.0, 2.0, 4.0)]
-        right = self._best(body, goal, [self.c + m for m in moves if self.c + m <= axis.high])
-        left = self._best(body, goal, [self.c - m for m in moves if m < self.c])
-        if right is None:
-            raise CannotVouch("no tilt bounds the aliasing")
-        plain = max(self.log_mass - goal, 0.0) / self.c
-        if left is None or left[0] > plain:
-            left = plain, 0.0, self.log_mass
-        self.period = max(right[0], left[0], 1e-3 * body.spread)
-        self._sides = right[1:], left[1:]
-
-    def _best(self, body: Body, goal: float, tilts: list[float]) -> tuple[float, float, float] | None:
-        """The least period, its tilt and log of kappa(d) e^{K(d)} there."""
-        found = []
-        for d in tilts:
-            try:
-                far = self.log_mass + body.axis.log_mgf(d) + body.axis.rounding(d) + log_kappa(d) + 4 * ULP * (1 + d)
-            except CannotVouch:
-                continue
-            found.append(((far - d * body.epsilon - goal) / abs(d - self.c), d, far))
-        return min(found, default=None)
-
-    def log_bound(self, epsilon: float) -> float:
-        """log of what all aliases add up to."""
-        sides = [far - d * epsilon + log_geometric(-self.period * abs(d - self.c)) for d, far in self._sides]
-        return float(np.logaddexp(sides[0], sides[1]))
