@@ -8,7 +8,8 @@ import pytest
 from worked_claim import FLOOR, TIGHT, WORKED
 
 from dpaccount.auditing import check_claim
-from dpaccount.auditing.readings import Run, collision, random_stopping, reading, renyi_figures
+from dpaccount.auditing.readings import collision, random_stopping, reading, renyi_figures
+from dpaccount.auditing.runs import Run
 
 
 def test_the_worked_claim_holds_under_poisson_and_add_or_remove():

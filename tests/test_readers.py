@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -102,11 +103,32 @@ RDP accounting and group privacy:
 def test_a_privacy_statement_makes_a_claim_of_each_epsilon():
     claims = read_text(STATEMENT)
     assert [(c.epsilon, c.sampler, c.unit, c.records_per_user) for c in claims] == [
-        (56.975, "fixed-order", "record", None), (2.597, "poisson", "record", None), (7.0, "poisson", "user", 2),
+        (56.975, "once-per-epoch", "record", None), (2.597, "poisson", "record", None), (7.0, "poisson", "user", 2),
     ]
     assert {(c.clipping, c.released, c.accountant, c.delta) for c in claims} == {("microbatch", "all-iterates", "rdp", 1e-5)}
     with pytest.raises(ValueError, match="privacy statement"):
         read_text(STATEMENT.replace("iteration", "turn"))
+
+
+def test_a_statement_is_judged_for_the_order_that_it_is_about():
+    """The first epsilon is that of an arbitrary order, which is not Poisson sampling, and not known to be a fixed one."""
+    alone = STATEMENT.replace("with microbatching", "without microbatching")
+    once, poisson, _ = [check_claim(claim) for claim in read_text(alone)]
+    assert (once.verdict, poisson.verdict) == ("undecided", "holds")
+    assert once.upper == math.inf  # under add-or-remove a record more may move others
+    assert any("zero-out" in text and "54.0458" in text for text in once.changes)
+    for sampler in ("shuffled", "fixed-order"):  # as the training really was
+        real = [check_claim(claim) for claim in read_text(alone, sampler=sampler)][:2]
+        assert [found.verdict for found in real] == ["undecided", "refuted"]
+    assert line("sigma=1.1, each example once per epoch")["sampler"] == "once-per-epoch"
+    assert line("sigma=1.1, each example occurring once per epoch", sampler="shuffled")["sampler"] == "shuffled"
+
+
+def test_microbatches_are_charged_for_by_the_statement():
+    """TensorFlow Privacy halves the noise multiplier for them; others may move to other microbatches, so that proves nothing here."""
+    _, poisson, _ = [check_claim(c) for c in read_text(STATEMENT.replace("2.597", "15.0"))]
+    assert poisson.verdict == "undecided"
+    assert "which the claim covers" in poisson.findings[8].text
 
 
 # Opacus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpaccount.auditing import check_claim
-from dpaccount.auditing.readings import Run
+from dpaccount.auditing.runs import Run
 
 WORKED = {
     "noise_multiplier": 1.1, "dataset_size": 60000, "batch_size": 256, "epochs": 60, "epsilon": 2.9, "delta": 1e-5,

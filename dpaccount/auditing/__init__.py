@@ -9,8 +9,8 @@ from dpaccount.auditing.game.store import game_scores
 from dpaccount.auditing.one_run import audit_one_run
 from dpaccount.auditing.outcome import AuditResult
 from dpaccount.auditing.readers import read_event, read_opacus, read_text
-from dpaccount.auditing.readings import Reading
 from dpaccount.auditing.report import claim_report
+from dpaccount.auditing.runs import Reading
 from dpaccount.auditing.scores import audit_samples
 from dpaccount.auditing.sheet import Finding
 from dpaccount.auditing.shuffled import shuffle_lower_bound

@@ -78,8 +78,8 @@ def certificate(claim: Any, *, digits: int = DIGITS) -> dict[str, Any]:
     """
     _check.count("certificate", "digits", digits, minimum=FEWEST, maximum=MOST)
     judged = claim if isinstance(claim, ClaimVerdict) else check_claim(claim_of(claim))
-    if judged.missing or judged.sheet.run is None:
-        raise ValueError(f"`certificate` needs the whole claim; missing: {', '.join(judged.missing)}.")
+    if judged.claim.missing or judged.sheet.run is None:
+        raise ValueError(f"`certificate` needs the whole claim; missing: {', '.join(judged.claim.missing)}.")
     if judged.sheet.run.sigma < LEAST_NOISE:
         raise ValueError(f"`certificate` has nothing to compute: {NO_NOISE}.")
     face.require("certificate")
@@ -213,8 +213,8 @@ def verify_certificate(document: Any) -> Verification:
     if judged.sheet.run is not None and judged.sheet.run.sigma < LEAST_NOISE:
         wrong.append(NO_NOISE)
         return Verification(REFUTED, claim, "its claim cannot be computed", tuple(right), tuple(wrong), (), TRUST)
-    if judged.missing or not FEWEST <= content["digits"] <= MOST:
-        wrong.append(f"the claim lacks {', '.join(judged.missing)}" if judged.missing else f"digits = {content['digits']}")
+    if claim.missing or not FEWEST <= content["digits"] <= MOST:
+        wrong.append(f"the claim lacks {', '.join(claim.missing)}" if claim.missing else f"digits = {content['digits']}")
         return Verification(REFUTED, claim, "its claim cannot be computed", tuple(right), tuple(wrong), (), TRUST)
     found = []
     for row in content["bounds"]:

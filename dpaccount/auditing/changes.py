@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
+from dpaccount.adjacency import Adjacency
 from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.outcome import HOLDS
-from dpaccount.auditing.readings import Run, least_shuffled_noise
+from dpaccount.auditing.passes import least_shuffled_noise, most
+from dpaccount.auditing.readings import PASSES
+from dpaccount.auditing.runs import Run
 from dpaccount.auditing.sheet import Sheet
 from dpaccount.calibration import UnreachableTarget, calibrate
 from dpaccount.curves.profile import PrivacyProfile
-from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.pair import DominatingPair
 from dpaccount.results import NumericalFailure
-from dpaccount.sampling.poisson import PoissonSampled
 from dpaccount.statement import shown_down, shown_up
 
 
@@ -46,6 +49,10 @@ def changes(sheet: Sheet, verdict: str) -> Iterator[str]:
         fewer = _most_steps(run, claim)
         if fewer is not None:
             yield f"stop after {fewer} of {run.steps} steps"
+    if claim.adjacency == "add-or-remove" and claim.sampler in PASSES:
+        other = sheet.under(adjacency="zero-out")
+        if other is not None and other.upper <= claim.epsilon:
+            yield f"claim it under zero-out (a record that sends nothing takes its place): then epsilon <= {shown_up(other.upper, 7)}"
     if claim.adjacency == "replace-one":
         other = sheet.under(adjacency="add-or-remove")
         if other is not None and other.upper <= claim.epsilon:
@@ -54,24 +61,24 @@ def changes(sheet: Sheet, verdict: str) -> Iterator[str]:
 
 def _least_noise(run: Run, claim: Claim) -> float | None:
     """The least noise multiplier that is proved to be enough for the sampler and relation as stated."""
-    if claim.adjacency == "replace-one" and claim.sampler in ("poisson", "fixed-size"):
+    family = _family(run, str(claim.sampler), Adjacency(claim.adjacency))
+    if family is None:
         return None
-    q = {"poisson": run.rate, "full-batch": 1.0}.get(claim.sampler)
-    if q is None and claim.sampler in ("shuffled", "fixed-order") and claim.adjacency != "add-or-remove" and run.passes:
-        count = run.passes
-    elif q is not None:
-        count = run.steps
-    else:
-        return None
-    rate = 1.0 if q is None else q
     try:
-        found = calibrate(
-            lambda s: count * (Gaussian(s) if rate == 1.0 else PoissonSampled(Gaussian(s), rate)),
-            epsilon=claim.epsilon, delta=claim.delta, adjacency=claim.adjacency,
-        )
+        found = calibrate(family, epsilon=claim.epsilon, delta=claim.delta, adjacency=claim.adjacency)
     except (UnreachableTarget, ArithmeticError):
         return None
     return float(found) or None
+
+
+def _family(run: Run, sampler: str, relation: Adjacency) -> Callable[[float], DominatingPair] | None:
+    """The pair that dominates the run at each noise multiplier, where one does."""
+    if sampler == "full-batch" or (sampler == "poisson" and relation is not Adjacency.REPLACE_ONE):
+        q = run.rate if sampler == "poisson" else 1.0
+        return lambda s: run.pair(sigma=s, rate=q)
+    if sampler in PASSES and most(run, sampler, relation) is not None:
+        return lambda s: cast(DominatingPair, most(run, sampler, relation, s))
+    return None
 
 
 def _most_steps(run: Run, claim: Claim) -> int | None:

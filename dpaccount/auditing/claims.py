@@ -17,7 +17,9 @@ from dpaccount.training import exact, steps_of
 OWNER = "check_claim"
 CHOICES: dict[str, tuple[str, ...]] = {
     "mechanism": ("dp-sgd",),
-    "sampler": ("poisson", "shuffled", "fixed-order", "fixed-size", "full-batch"),
+    "sampler": ("poisson", "shuffled", "fixed-order", "once-per-epoch", "fixed-size", "full-batch"),
+    "order": ("random", "stored"),
+    "batch_count": ("public", "from-data"),
     "adjacency": ("add-or-remove", "replace-one", "zero-out"),
     "unit": ("record", "user"),
     "epsilon_of": ("run", "epoch", "step"),
@@ -61,8 +63,12 @@ class Claim:
     sampling_probability
     epochs, steps       passes over the data; noisy updates
     phases              instead of noise, sizes and steps, where they changed: [[noise_multiplier, q, steps], ...]
-    sampler             "poisson", "shuffled" (anew every epoch), "fixed-order", "fixed-size" (drawn anew every
-                        step without replacement), "full-batch"
+    sampler             "poisson", "shuffled" (uniformly, anew every epoch), "fixed-order", "once-per-epoch" (in an order
+                        that is not said), "fixed-size" (drawn anew every step without replacement), "full-batch"
+    order               of a fixed order: "stored" (the other records keep theirs when one is added), "random" (drawn
+                        uniformly, and kept secret)
+    batch_count         batches of an epoch: "public" (a constant, so that batches may be short or empty), "from-data"
+                        (as many as the records fill)
     adjacency           "add-or-remove", "replace-one", "zero-out"
     unit,               whose privacy: "record" or "user", who owns so many records
     records_per_user
@@ -98,6 +104,8 @@ class Claim:
     steps: Any = None
     phases: Any = None
     sampler: Any = None
+    order: Any = None
+    batch_count: Any = None
     adjacency: Any = None
     unit: Any = None
     records_per_user: Any = None
@@ -200,6 +208,8 @@ class Claim:
                     "sampling_probability", q, "batch_size", logical, f"{logical} of dataset_size = {n} is {rate:.6g}, not {q:.6g}"
                 )
         self._check_steps(logical)
+        if self.order == "stored" and self.sampler == "shuffled":
+            self._clash("order", "stored", "sampler", "shuffled", "shuffled batches come in a random order")
         if self.microbatch_size is not None and self.clipping not in (None, "microbatch"):
             self._clash("microbatch_size", self.microbatch_size, "clipping", self.clipping, "only clipping='microbatch' has microbatches")
         if self.unit == "record" and self.records_per_user is not None and self.records_per_user > 1:
@@ -335,8 +345,10 @@ dataset_size = 60000            # what the accountant divided by
 training_size = 60000           # records really trained on: no validation rows, copies or padding
 batch_size = 256                # records between two noisy updates; accumulation = 4 if in parts
 epochs = 60                     # or steps = 14063
-sampler = "poisson"             # "poisson", "shuffled" (anew every epoch), "fixed-order", "fixed-size"
-                                # (drawn anew every step), "full-batch"
+sampler = "poisson"             # "poisson", "shuffled" (anew every epoch), "fixed-order", "once-per-epoch" (order not
+                                # said), "fixed-size" (drawn anew every step), "full-batch"
+# order = "random"              # of a fixed order: "random" and secret, or "stored" (the others keep their places)
+# batch_count = "public"        # of an epoch, under add-or-remove: "public" (a constant), or "from-data"
 
 # the code
 clipping = "per-example"        # "per-example", "microbatch", "average" (the batch's mean is clipped), "none"

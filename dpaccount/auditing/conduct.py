@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing.readings import Reading, collision, epsilon_of, random_stopping, users_epsilon
+from dpaccount.auditing.readings import PASSES, collision, random_stopping, users_epsilon
+from dpaccount.auditing.runs import Reading, epsilon_of
 from dpaccount.auditing.sheet import FOUND, Outcome, Sheet, checked, judged, missing, short
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.sampling.poisson import PoissonSampled
@@ -90,15 +91,31 @@ def clipping(sheet: Sheet) -> Outcome:
     if claim.clipping == "none":
         return FOUND, "nothing is clipped, so no bound on the sensitivity is known and no epsilon is proved", "voids", ()
     if claim.clipping == "microbatch" and claim.microbatch_size != 1:
-        half = None if run is None else sheet.under(sigma=run.sigma / 2)
-        text = "averages of microbatches are clipped: one record can turn its average around, which doubles the sensitivity"
-        return FOUND, text + ("" if half is None else f"; at half the noise multiplier epsilon is {short(half)}"), "voids", ()
+        return _microbatches(sheet)
     if claim.batch_norm:
         return FOUND, "gradients depend on the rest of the batch (batch norm), so clipping each does not bound one record", "voids", ()
     if claim.clipping is None or claim.batch_norm is None or (scale is None and claim.phases is None):
         names = [name for name in ("clipping", "batch_norm", "clipping_norm", "noise_std") if getattr(claim, name) is None]
         return missing(*names)
     return checked(f"each example is clipped; {'noise as listed' if scale is None else scale[1]}")
+
+
+def _microbatches(sheet: Sheet) -> Outcome:
+    """A record turns the clipped average of its own microbatch around; what moves others is proved nowhere."""
+    claim, run = sheet.claim, sheet.run
+    half = None if run is None else sheet.under(sigma=run.sigma / 2)
+    text = "averages of microbatches are clipped: one record can turn its average around, which doubles the sensitivity"
+    if half is None or claim.epsilon is None:
+        return FOUND, text, "voids", ()
+    text += f"; at half the noise multiplier epsilon is {short(half)}"
+    placed = claim.sampler == "full-batch" or claim.sampler in PASSES
+    if placed and claim.adjacency == "replace-one" and sheet.own is not None and sheet.own.upper <= claim.epsilon:
+        return checked("averages of microbatches are clipped: an exchange moves its own average by twice the norm, as without them")
+    if placed and claim.adjacency == "zero-out" and half.upper <= claim.epsilon:
+        return checked(f"{text}, which the claim covers")
+    if half.upper <= claim.epsilon:
+        text += ", which the claim covers, but a record more may also move others to other microbatches"
+    return FOUND, text, "voids", ()
 
 
 def _noise_scale(sheet: Sheet) -> Outcome | None:
@@ -125,7 +142,8 @@ def normaliser(sheet: Sheet) -> Outcome:
     claim = sheet.claim
     if claim.normaliser is None:
         return missing("normaliser")
-    if claim.normaliser == "realised-batch" and claim.adjacency != "add-or-remove" and claim.sampler != "poisson":
+    constant = claim.adjacency != "add-or-remove" and claim.sampler != "poisson"
+    if claim.normaliser == "realised-batch" and (constant or claim.sampler == "fixed-size"):
         unknown = [name for name in ("sampler", "adjacency") if getattr(claim, name) is None]
         return missing(*unknown) if unknown else checked(f"{claim.sampler} batches under {claim.adjacency} have a public size")
     if claim.normaliser == "realised-batch":

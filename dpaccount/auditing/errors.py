@@ -11,7 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpaccount.auditing.conduct import clipping, last_iterate, normaliser, outside, tuning, unit
-from dpaccount.auditing.readings import renyi_figures, shuffled_epoch, whole_batches
+from dpaccount.auditing.passes import shuffled_epoch, whole_batches
+from dpaccount.auditing.readings import PASSES, renyi_figures
 from dpaccount.auditing.sheet import ACCOUNTED, FOUND, Finding, Outcome, Sheet, checked, missing, short
 from dpaccount.statement import shown_down, shown_up
 from dpaccount.training import exact
@@ -57,7 +58,22 @@ def _sampler(sheet: Sheet) -> Outcome:
         return FOUND, f"{once}the run needs epsilon >= {shown_down(own.lower, 6)}, whatever the accountant{beside}", "refutes", ()
     if own.upper <= claim.epsilon:
         return checked(f"{claim.sampler} batches, and the claim holds for them: {own.text}{beside}")
+    names, best = sheet.wanted
+    if names:
+        would = "" if best is None else f"; {best.name} with public constants is proved {best.text}"
+        return missing(*names, text=f"needs {', '.join(names)}: {claim.sampler} batches, {own.text}{would}{beside}, which does not apply")
+    if claim.batch_count == "from-data" and claim.adjacency == "add-or-remove" and claim.sampler in PASSES:
+        return FOUND, f"{claim.sampler} batches, {_counted(sheet)}{beside}, which does not apply", "voids", ()
     return FOUND, f"{claim.sampler} batches: {own.text}, and the claim lies between{beside}, which does not apply", "voids", ()
+
+
+def _counted(sheet: Sheet) -> str:
+    """What a number of batches that depends on the records gives away."""
+    claim = sheet.claim
+    text = "as many as the records fill: where one more begins a batch the output is a step longer, which no epsilon covers"
+    if claim.dataset_size is None or claim.logical_batch is None:
+        return text
+    return f"{text}; with {claim.dataset_size} records the last batch has {claim.dataset_size % claim.logical_batch or claim.logical_batch}"
 
 
 def _adjacency(sheet: Sheet) -> Outcome:

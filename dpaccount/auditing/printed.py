@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpaccount.auditing.outcome import HOLDS
-from dpaccount.auditing.readings import Reading
+from dpaccount.auditing.runs import Reading
 from dpaccount.auditing.sheet import NOT_CHECKED
 from dpaccount.statement import shown
 

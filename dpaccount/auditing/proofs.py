@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import reduce
@@ -16,8 +16,10 @@ import numpy as np
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.auditing.exceeding import at_least, best_sum, log_ratio, one_output, scored_sums
-from dpaccount.auditing.readings import Run, exchanged, laws, slow, whole_batches
+from dpaccount.auditing.passes import laws, least, most, sized, whole_batches
+from dpaccount.auditing.readings import PASSES, exchanged, slow
 from dpaccount.auditing.rough import largest_output
+from dpaccount.auditing.runs import Run
 from dpaccount.auditing.sheet import Sheet
 from dpaccount.auditing.shuffled import counted
 from dpaccount.certified import Enclosure, certified_delta, certified_epsilon
@@ -40,8 +42,18 @@ SENTENCES = {
     "every-record": "no credit for sampling: composed Gaussian mechanisms (sampling is joint convexity over the batches)",
     "largest-sums": "an event of the largest batch sums of shuffled epochs: their scores add up to so much (Chua et al. 2024)",
     "each-pass": "each record is in one batch of every pass, without amplification: composed Gaussian mechanisms",
+    "last-takes-its-place": (
+        "the last record of a random order takes the place of the missing one: in each pass one batch differs by an exchange, one by an "
+        "addition (Shuffled batches, Proposition 1)"
+    ),
+    "all-move": "all records after the missing one move up: each batch differs by an exchange (Shuffled batches, Proposition 2)",
+    "records-alternate": "records that alternate between opposite bounds where each batch begins, and all move up",
     "passes-seen": "a record that is in the first batch of every pass: composed Gaussian mechanisms",
     "without-replacement": "sampling without replacement under replace-one (Balle, Barthe, Gaboardi 2018, Theorem 9), composed",
+    "takes-a-place": (
+        "where the record is drawn it takes another's place: Poisson-sampled Gaussians of shift 2 (Balle, Barthe, Gaboardi 2018, "
+        "Theorem 2), attained by records at the opposite bound"
+    ),
     "shift-of-two": "all other records at the opposite bound: Poisson-sampled Gaussians of shift 2",
 }
 
@@ -84,7 +96,7 @@ def _first(side: str, options: tuple[str, ...], run: Run, relation: Adjacency, d
 
 def theorems(sampler: str, relation: Adjacency, run: Run) -> list[tuple[str, tuple[str, ...]]]:
     """The sides that have theorems for a sampler and a relation, the tightest first."""
-    sized = relation is not Adjacency.ADD_OR_REMOVE
+    exchange = relation is not Adjacency.ADD_OR_REMOVE
     quick = not (sampler == "poisson" and slow(run, str(relation)))  # where no contour answers, balls have none either, or take long
     if sampler == "full-batch" or (sampler == "poisson" and run.rate == 1.0 and not run.phases):
         return [(LOWER, ("composition",)), (UPPER, ("composition",))]
@@ -94,13 +106,34 @@ def theorems(sampler: str, relation: Adjacency, run: Run) -> list[tuple[str, tup
         return [(LOWER, ("opposite-records",)), (UPPER, ("removal-and-addition",))]
     if sampler == "poisson":
         return [(LOWER, ("composition",)), (UPPER, ("composition",))]
-    if sampler == "shuffled" and run.passes is not None and not run.phases:
-        return [(LOWER, ("largest-sums",)), *([(UPPER, ("each-pass",))] if sized else [])]
-    if sampler == "fixed-order" and run.passes is not None and not run.phases:
-        return [(LOWER, ("passes-seen",)), *([(UPPER, ("each-pass",))] if sized else [])]
-    if sampler == "fixed-size" and relation is Adjacency.REPLACE_ONE and run.batch is not None and run.dataset_size is not None:
-        return [(LOWER, ("shift-of-two",)), (UPPER, ("without-replacement", "every-record"))]
+    if sampler in PASSES and run.passes is not None and not run.phases:
+        return _of_passes(sampler, relation, run)
+    if sampler == "fixed-size" and relation is not Adjacency.ZERO_OUT and run.batch is not None and run.dataset_size is not None:
+        if exchange:
+            return [(LOWER, ("shift-of-two",)), (UPPER, ("without-replacement", "every-record"))]
+        return [] if slow(_drawn(run), str(relation)) else [(LOWER, ("takes-a-place",)), (UPPER, ("takes-a-place",))]
     return []
+
+
+def _of_passes(sampler: str, relation: Adjacency, run: Run) -> list[tuple[str, tuple[str, ...]]]:
+    """Each record once in every pass."""
+    moves = run.order == "stored" and relation is Adjacency.ADD_OR_REMOVE
+    found: list[tuple[str, tuple[str, ...]]] = []
+    if sampler == "shuffled":
+        found.append((LOWER, ("largest-sums",)))
+    elif sampler == "fixed-order" and run.order != "random":
+        found.append((LOWER, ("records-alternate",) if moves else ("passes-seen",)))
+    if most(run, sampler, relation) is not None:
+        key = "each-pass" if relation is not Adjacency.ADD_OR_REMOVE else "all-move" if moves else "last-takes-its-place"
+        found.append((UPPER, (key,)))
+    return found
+
+
+def _drawn(run: Run) -> Run:
+    """Samples of a fixed size where all other records are at the opposite bound."""
+    assert run.batch is not None
+    assert run.dataset_size is not None
+    return replace(run, sigma=run.sigma / 2, rate=run.batch / run.dataset_size)
 
 
 def proved(theorem: str, side: str, run: Run, relation: Adjacency, event: dict[str, Any], digits: int) -> str:
@@ -118,18 +151,18 @@ def proved(theorem: str, side: str, run: Run, relation: Adjacency, event: dict[s
 
 
 def _pair(theorem: str, run: Run, relation: Adjacency) -> tuple[DominatingPair, Adjacency]:
-    sized = Adjacency.ZERO_OUT if relation is Adjacency.ADD_OR_REMOVE else relation
     if theorem in ("composition", "opposite-records"):
         return run.pair(), relation
     if theorem == "every-record":
         return reduce(add, [steps * Gaussian(sigma) for sigma, _, steps in run.parts]), relation
-    if theorem == "each-pass":
-        return (run.passes or 1) * Gaussian(run.sigma), sized
-    if theorem == "passes-seen":
-        seen = min(run.passes or 1, math.ceil(run.steps / math.ceil(1.0 / run.rate - 1e-9)))
-        return seen * Gaussian(run.sigma), sized
-    if theorem == "shift-of-two":
-        return run.pair(sigma=run.sigma / 2), Adjacency.ADD_OR_REMOVE
+    if theorem in ("each-pass", "last-takes-its-place", "all-move"):
+        pair = most(run, "fixed-order" if theorem == "all-move" else "shuffled", relation)
+        assert pair is not None
+        return pair, relation
+    if theorem in ("passes-seen", "records-alternate"):
+        return least(run, relation), sized(relation)
+    if theorem in ("shift-of-two", "takes-a-place"):
+        return _drawn(run).pair(), Adjacency.ADD_OR_REMOVE
     assert theorem == "without-replacement"
     return run.steps * FixedSizeSampled(Gaussian(run.sigma), run.batch or 1, run.dataset_size or 1), relation
 

@@ -4,84 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from operator import add
-from typing import Any
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from dpaccount.adjacency import Adjacency
+from dpaccount.auditing.passes import fixed_order, once, shuffled
 from dpaccount.auditing.rough import bracket, largest_output
-from dpaccount.auditing.shuffled import LONG, Largest, counted, exceeds, many_epochs, one_epoch, rising
+from dpaccount.auditing.runs import HARDLY, Reading, Run, by_contour, epsilon_of
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import Composition, DominatingPair
-from dpaccount.results import Bounds, NumericalFailure, Status
+from dpaccount.results import Status
 from dpaccount.sampling.fixed_size import FixedSizeSampled
-from dpaccount.sampling.poisson import PoissonSampled
-from dpaccount.statement import shown_down, shown_up
 
 FAR = 1e-2  # mean shift of the sampled sums, in noises, below which epsilon may well be 0
-HARDLY = 0.1  # noise multipliers below which every engine takes long
 FAINT, DEEP = 0.25, 1e-40  # and below which a rough bracket is all that is given where the contour does not answer
+PASSES = ("shuffled", "fixed-order", "once-per-epoch")
+ONE_MORE = (
+    "exact: where the record is drawn it takes another's place, a Poisson-sampled Gaussian of shift 2 (advanced joint convexity: Balle, "
+    "Barthe, Gaboardi 2018, Theorem 2), which records at the opposite bound attain"
+)
 ROUGH = (
     "a rough bracket, since the exact figure takes long here: lower end, the largest of all outputs as the event; upper end, "
     "Renyi bounds converted (Canonne, Kamath, Steinke 2020), or no credit for sampling"
 )
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A bracket for epsilon: every analysis must print at least `lower`, and `upper` is proved (inf where nothing is).
-
-    `lower` is attained by a data set, or 0 where none is known. `figure` is what an accountant prints, which is
-    neither where no theorem makes it so. A `rough` bracket stands for figures that take long.
-    """
-
-    name: str
-    lower: float
-    upper: float
-    theorem: str
-    figure: float | None = None
-    rough: bool = False
-
-    @property
-    def text(self) -> str:
-        if math.isinf(self.lower):
-            return "infinite"
-        if math.isfinite(self.upper) and self.upper - self.lower <= 1e-6 * self.upper:
-            return shown_up(self.upper, 8)
-        low = f"at least {shown_down(self.lower, 8)}" if self.lower > 0.0 else ""
-        top = f"at most {shown_up(self.upper, 8)}" if math.isfinite(self.upper) else "no proved upper bound"
-        return ", ".join(part for part in (low, top) if part)
-
-
-@dataclass(frozen=True)
-class Run:
-    """The numbers of a DP-SGD run that epsilon depends on; of several `phases` sigma is the least, rate the largest."""
-
-    sigma: float
-    rate: float
-    steps: int
-    delta: float
-    passes: int | None = None
-    dataset_size: int | None = None
-    batch: int | None = None
-    phases: tuple[tuple[float, float, int], ...] = ()
-
-    @property
-    def parts(self) -> tuple[tuple[float, float, int], ...]:
-        """(noise multiplier, sampling probability, steps) of each phase."""
-        return self.phases or ((self.sigma, self.rate, self.steps),)
-
-    def pair(self, sigma: float | None = None, rate: float | None = None, steps: int | None = None) -> DominatingPair:
-        if self.phases:
-            parts = [Run(s, q if rate is None else rate, n, self.delta).pair() for s, q, n in self.phases]
-            return reduce(add, parts)
-        step: Any = Gaussian(self.sigma if sigma is None else sigma)
-        q = self.rate if rate is None else rate
-        return (self.steps if steps is None else steps) * (step if q == 1.0 else PoissonSampled(step, q))
 
 
 def reading(run: Run, sampler: str, adjacency: str, proved: bool = True, haste: str = "") -> Reading:
@@ -100,9 +47,11 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -
     if run.phases and (run.sigma < 1e-3 or sampler not in ("poisson", "full-batch")):
         return Reading(name, 0.0, math.inf, "several phases are accounted for under Poisson batches with noise only")
     if run.sigma == 0.0:  # whoever is seen at all is seen with certainty
-        seen = -math.expm1(run.steps * math.log1p(-run.rate)) if sampler in ("poisson", "fixed-size") and run.rate < 1.0 else 1.0
+        seen = _seen(run, sampler)
         if run.delta < seen:
             return Reading(name, math.inf, math.inf, "no noise is added", math.inf)
+        if sampler in PASSES:
+            return Reading(name, 0.0, math.inf, "no noise is added, and less than one epoch sees few records")
         return Reading(name, 0.0, 0.0, "no noise is added, and delta is at least the probability of being in any batch", 0.0)
     if run.sigma < 1e-3:
         return Reading(name, 0.0, math.inf, "noise below 0.001 of the clipping norm is not accounted for here")
@@ -120,32 +69,20 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -
     return _SAMPLERS[sampler](run, Adjacency(adjacency), name)
 
 
+def _seen(run: Run, sampler: str) -> float:
+    """The probability that a record is in some batch."""
+    if run.rate == 1.0 or sampler == "full-batch" or (sampler == "fixed-order" and run.order != "random"):
+        return 1.0
+    return min(run.steps * run.rate, 1.0) if sampler in PASSES else -math.expm1(run.steps * math.log1p(-run.rate))
+
+
 def _nothing(run: Run, adjacency: str) -> bool:
     return float(epsilon_of(run.steps * Gaussian(run.sigma), adjacency, run.delta).upper) == 0.0
 
 
 def slow(run: Run, adjacency: str) -> bool:
     """Whether no contour vouches for epsilon of Poisson-sampled steps, so that other engines would need seconds."""
-    return run.steps > 1 and run.rate < 1.0 and (run.sigma < HARDLY or _contour(run.pair(), adjacency, run.delta) is None)
-
-
-@lru_cache(maxsize=256)
-def _contour(pair: DominatingPair, adjacency: str, delta: float) -> Bounds | None:
-    try:
-        return PrivacyProfile(pair, adjacency, method="line").epsilon(delta=delta)
-    except NumericalFailure:
-        return None
-
-
-def epsilon_of(pair: DominatingPair, adjacency: str | Adjacency, delta: float) -> Bounds:
-    """epsilon at delta, both ends valid."""
-    known = _contour(pair, str(adjacency), delta) if isinstance(pair, Composition) else None
-    if known is not None:
-        return known
-    try:
-        return PrivacyProfile(pair, adjacency).epsilon(delta=delta)
-    except NumericalFailure:
-        return PrivacyProfile(pair, adjacency, method="lattice").epsilon(delta=delta)
+    return run.steps > 1 and run.rate < 1.0 and (run.sigma < HARDLY or by_contour(run.pair(), adjacency, run.delta) is None)
 
 
 def _poisson(run: Run, relation: Adjacency, name: str) -> Reading:
@@ -184,85 +121,21 @@ def _full(run: Run, relation: Adjacency, name: str) -> Reading:
     )
 
 
-def _fixed_order(run: Run, relation: Adjacency, name: str) -> Reading:
-    if run.passes is None:
-        return Reading(name, 0.0, math.inf, "the number of passes is needed")
-    found = epsilon_of(run.passes * Gaussian(run.sigma), _sized(relation), run.delta)
-    seen = min(run.passes, math.ceil(run.steps / math.ceil(1.0 / run.rate - 1e-9)))  # times that the first batch surely comes
-    least = found if seen == run.passes else epsilon_of(seen * Gaussian(run.sigma), _sized(relation), run.delta)
-    theorem = "each record is in one batch of every pass, without amplification: composed Gaussian mechanisms"
-    upper = math.inf if relation is Adjacency.ADD_OR_REMOVE else float(found.upper)
-    if relation is Adjacency.ADD_OR_REMOVE:
-        theorem += "; a record that is added may move all others to other batches, so only the lower end holds"
-    return Reading(name, float(least.lower), upper, theorem, float(found.estimate))
-
-
-def _sized(relation: Adjacency) -> Adjacency:
-    """Fixed batches need the number of records; a record that is added at the end acts as under zero-out at least."""
-    return Adjacency.ZERO_OUT if relation is Adjacency.ADD_OR_REMOVE else relation
-
-
-def whole_batches(run: Run) -> tuple[int, float]:
-    """Full batches of a shuffled epoch, and the probability that a record is in one of them."""
-    if run.dataset_size is not None and run.batch is not None:
-        batches = max(run.dataset_size // run.batch, 1)
-        return batches, min(batches * run.batch / run.dataset_size, 1.0)
-    batches = max(math.floor(1.0 / run.rate + 1e-9), 1)
-    return batches, min(batches * run.rate, 1.0)
-
-
-def laws(run: Run, relation: Adjacency) -> tuple[Largest, Largest]:
-    """The largest sum of the full batches in an epoch, with the record and without it."""
-    batches, share = whole_batches(run)
-    share = 1.0 if share > 1.0 - 1e-12 else share
-    other = 0.0 if relation is Adjacency.REPLACE_ONE else 1.0
-    return Largest(2.0, run.sigma, batches, share), Largest(other, run.sigma, batches, share)
-
-
-@lru_cache(maxsize=256)
-def shuffled_epoch(run: Run, adjacency: str) -> float:
-    """What one shuffled epoch alone needs."""
-    return one_epoch(*laws(run, Adjacency(adjacency)), run.delta)[0]
-
-
-def _shuffled(run: Run, relation: Adjacency, name: str) -> Reading:
-    if run.passes is None:
-        return Reading(name, 0.0, math.inf, "the number of passes is needed")
-    whole = float(epsilon_of(run.passes * Gaussian(run.sigma), _sized(relation), run.delta).upper)
-    p, q = laws(run, relation)
-    batches, _ = whole_batches(run)
-    epochs = min(run.steps // batches, run.passes)  # those that have all their batches
-    low, theorem = 0.0, "lower end: none is known for less than one epoch"
-    if epochs >= 1:
-        low, theorem = shuffled_epoch(run, str(relation)), f"lower end: largest batch sum, {epochs} x {batches} batches (Chua et al. 2024)"
-    removed = relation is Adjacency.ADD_OR_REMOVE
-    if epochs > 1:
-        low = max(low, counted(p, q, epochs, run.delta)[0])
-    if 1 < epochs <= LONG and run.delta > 0.0 and run.sigma >= HARDLY and (not removed or rising(p, q)):
-        low = max(low, many_epochs(p, q, epochs, run.delta, low, whole))
-    if removed:
-        return Reading(name, low, math.inf, theorem + (REMOVED if epochs >= 1 else "") + "; upper end: none is proved")
-    return Reading(name, min(low, whole), whole, theorem + "; upper end: no amplification")
-
-
-REMOVED = (
-    ", by the pair of zero-out: where its likelihood ratio rises with the largest sum every region it rejects in is an increasing set, "
-    "and without the record the largest sum is stochastically no larger"
-)
-
-
 def _fixed_size(run: Run, relation: Adjacency, name: str, haste: str) -> Reading:
-    if relation is not Adjacency.REPLACE_ONE:
-        return Reading(name, 0.0, math.inf, "fixed-size batches are accounted for under replace-one only: their number is public")
+    if relation is Adjacency.ZERO_OUT:
+        return Reading(name, 0.0, math.inf, "fixed-size batches are accounted for under add-or-remove and replace-one")
     if run.dataset_size is None or run.batch is None:
         return Reading(name, 0.0, math.inf, "dataset_size and batch_size are needed")
+    drawn = replace(run, sigma=run.sigma / 2, rate=run.batch / run.dataset_size)  # all other records at the opposite bound
+    if relation is Adjacency.ADD_OR_REMOVE:
+        return _one_more(drawn, name, haste)
     pair = run.steps * FixedSizeSampled(Gaussian(run.sigma), run.batch, run.dataset_size)
-    if haste == "great" or (haste != "none" and run.steps > 1 and (run.sigma < HARDLY or _contour(pair, relation, run.delta) is None)):
+    if haste == "great" or (haste != "none" and run.steps > 1 and (run.sigma < HARDLY or by_contour(pair, relation, run.delta) is None)):
         whole = epsilon_of(run.steps * Gaussian(run.sigma), relation, run.delta)
-        least = largest_output(run.sigma / 2, run.rate, run.steps, run.delta, Adjacency.ADD_OR_REMOVE)
+        least = largest_output(drawn.sigma, drawn.rate, run.steps, run.delta, Adjacency.ADD_OR_REMOVE)
         return Reading(name, min(least, float(whole.upper)), float(whole.upper), ROUGH, rough=True)
     top = epsilon_of(pair, relation, run.delta)
-    low = epsilon_of(run.pair(sigma=run.sigma / 2), Adjacency.ADD_OR_REMOVE, run.delta)
+    low = epsilon_of(drawn.pair(), Adjacency.ADD_OR_REMOVE, run.delta)
     theorem = (
         "lower end: all other records at the opposite bound make it a Poisson-sampled Gaussian of shift 2; upper end: sampling "
         "without replacement (Balle, Barthe, Gaboardi 2018, Theorem 9), composed"
@@ -270,8 +143,18 @@ def _fixed_size(run: Run, relation: Adjacency, name: str, haste: str) -> Reading
     return Reading(name, min(float(low.lower), float(top.upper)), float(top.upper), theorem)
 
 
+def _one_more(drawn: Run, name: str, haste: str) -> Reading:
+    """Where the record is drawn it takes another's place, so a batch is a Poisson sample of a Gaussian of shift 2."""
+    if haste == "great" or (haste != "none" and slow(drawn, "add-or-remove")):
+        low, top = bracket(drawn.pair(), drawn.parts, drawn.delta, Adjacency.ADD_OR_REMOVE)
+        return Reading(name, low, top, ROUGH, rough=True)
+    found = epsilon_of(drawn.pair(), Adjacency.ADD_OR_REMOVE, drawn.delta)
+    return Reading(name, float(found.lower), float(found.upper), ONE_MORE, float(found.estimate))
+
+
 _SAMPLERS: dict[str, Callable[[Run, Adjacency, str], Reading]] = {
-    "poisson": _poisson, "full-batch": _full, "fixed-order": _fixed_order, "shuffled": _shuffled,
+    "poisson": _poisson, "full-batch": _full, "fixed-order": fixed_order, "shuffled": shuffled,
+    "once-per-epoch": once,
 }
 
 
@@ -299,35 +182,6 @@ def renyi_figures(run: Run, adjacency: str) -> tuple[float, float]:
     classic = rdp - math.log(run.delta) / (orders - 1.0)
     improved = rdp + np.log1p(-1.0 / orders) - (math.log(run.delta) + np.log(orders)) / (orders - 1.0)
     return float(classic.min()), max(float(improved.min()), 0.0)
-
-
-@lru_cache(maxsize=64)
-def least_shuffled_noise(run: Run, adjacency: str, epsilon: float) -> float:
-    """A noise multiplier below which shuffling is refuted at epsilon; 1 % wide; 0 if none was found. Not a noise that suffices."""
-    relation = Adjacency(adjacency)
-    batches, _ = whole_batches(run)
-    epochs = min(run.steps // batches, run.passes or 0)
-
-    def refuted(sigma: float) -> bool:
-        other = replace(run, sigma=sigma)
-        if epochs < 1 or shuffled_epoch(other, adjacency) > epsilon:
-            return epochs >= 1
-        p, q = laws(other, relation)
-        if epochs > LONG or run.delta == 0.0 or (relation is Adjacency.ADD_OR_REMOVE and not rising(p, q)):
-            return counted(p, q, epochs, run.delta)[0] > epsilon
-        return epochs > 1 and exceeds(p, q, epochs, run.delta, epsilon)
-
-    low = high = max(run.sigma, 0.05)
-    if not refuted(low):
-        return 0.0
-    for _ in range(12):
-        low, high = high, 1.6 * high
-        if not refuted(high):
-            break
-    while high / low > 1.01:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
 
 
 def collision(draws: int, bits: int) -> float:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from dpaccount.auditing.claims import Claim
-from dpaccount.auditing.readings import Reading, Run, reading, slow
+from dpaccount.auditing.readings import PASSES, reading, slow
+from dpaccount.auditing.runs import Reading, Run
 from dpaccount.statement import shown_up
 from dpaccount.training import exact
 
@@ -118,6 +120,23 @@ class Sheet:
             return None
         scheme = "full-batch" if self.claim.sampler == "full-batch" else "poisson"
         return reading(replace(self.run, **changes), scheme, "add-or-remove", haste=self.haste)
+
+    @cached_property
+    def wanted(self) -> tuple[tuple[str, ...], Reading | None]:
+        """Facts that a proof under add-or-remove needs and nobody stated, and what they would prove; none where they would not decide."""
+        claim, run = self.claim, self.run
+        if run is None or claim.epsilon is None or not self.unproved or self.too_small or claim.sampler not in PASSES:
+            return (), None
+        said = {name: getattr(claim, name) for name in ("batch_count", "normaliser")}
+        if claim.adjacency != "add-or-remove":
+            return (("sampler",), None) if claim.sampler == "once-per-epoch" else ((), None)
+        if any(value not in (None, "public") for value in said.values()):
+            return (), None
+        names = [name for name, value in said.items() if value is None]
+        scheme = "shuffled" if claim.sampler == "once-per-epoch" else claim.sampler
+        names += ["sampler"] if scheme != claim.sampler else ["order"] if scheme == "fixed-order" and claim.order is None else []
+        best = self.under(scheme, public=True, order=run.order or "random")
+        return (tuple(names), best) if names and best is not None and best.upper <= claim.epsilon else ((), None)
 
     def _fixed(self, changes: dict[str, Any]) -> bool:
         """Of several phases neither noise nor steps are changed as if they were one."""

@@ -73,7 +73,9 @@ class Largest(NamedTuple):
         """log of the mixture of the target's own coordinate."""
         if self.share == 1.0:
             return np.asarray(with_target)
-        return np.asarray(np.logaddexp(math.log(self.share) + with_target, math.log1p(-self.share) + without))
+        near = np.minimum(with_target, without) >= -0.5  # near 1: a mean of complements keeps the digits that a mean would round away
+        small = self.share * np.expm1(np.maximum(with_target, -0.5)) + (1.0 - self.share) * np.expm1(np.maximum(without, -0.5))
+        return np.where(near, np.log1p(small), np.logaddexp(math.log(self.share) + with_target, math.log1p(-self.share) + without))
 
 
 def shuffle_lower_bound(

@@ -14,7 +14,8 @@ from dpaccount.auditing.errors import twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
 from dpaccount.auditing.printed import lines
 from dpaccount.auditing.readers import read_claims
-from dpaccount.auditing.readings import Reading, Run, reading
+from dpaccount.auditing.readings import reading
+from dpaccount.auditing.runs import Reading, Run
 from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet, short
 from dpaccount.auditing.works import WORKS
 from dpaccount.statement import shown, shown_down, shown_up
@@ -64,7 +65,7 @@ class ClaimVerdict:
     @cached_property
     def readings(self) -> tuple[Reading, ...]:
         """epsilon of the same numbers under each sampler and relation; computed when asked for."""
-        return tuple(_readings(self.sheet.run, self.sheet.haste))
+        return tuple(_readings(self.claim, self.sheet.run, self.sheet.haste))
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
@@ -177,7 +178,7 @@ def _judged(claim: Claim) -> ClaimVerdict:
         reason += "; released is not stated, and this takes every noisy update as seen"
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
-        (STATED, SEEN), findings, claim.missing, sheet,
+        (STATED, SEEN), findings, claim.missing if claim.missing or verdict != UNDECIDED else sheet.wanted[0], sheet,
     )
 
 
@@ -187,8 +188,10 @@ def _run(claim: Claim) -> Run | None:
         return Run(least, largest, claim.updates or 0, claim.delta, dataset_size=claim.dataset_size, phases=claim.phases)
     if claim.noise_multiplier is None or claim.rate is None or claim.updates is None or claim.delta is None:
         return None
+    public = claim.batch_count == "public" and claim.normaliser == "public"
     return Run(
-        claim.noise_multiplier, claim.rate, claim.updates, claim.delta, claim.passes, claim.dataset_size, claim.logical_batch
+        claim.noise_multiplier, claim.rate, claim.updates, claim.delta, claim.passes, claim.dataset_size, claim.logical_batch,
+        public=public, order=claim.order or "",
     )
 
 
@@ -232,6 +235,11 @@ def _decided(sheet: Sheet, findings: tuple[Finding, ...], told: bool) -> tuple[s
         return HOLDS, f"epsilon <= {shown_up(own.upper, 7)} at delta = {claim.delta:g} is proved for {_what(claim)} as stated{rest}"
     if voiding:
         return UNDECIDED, f"error {voiding[0].number}, {voiding[0].title}: {voiding[0].text}"
+    names, best = sheet.wanted
+    if names:
+        would = "" if best is None else f" (then epsilon <= {shown_up(best.upper, 7)} is proved for {best.name.split(',')[0]} batches)"
+        public = [name for name in names if name in ("batch_count", "normaliser")]
+        return UNDECIDED, f"missing: {', '.join(names)}" + (f"; are these public constants{would}?" if public else would)
     return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"
 
 
@@ -249,11 +257,12 @@ def _named(found: list[Finding]) -> str:
     return f" (error {found[0].number}, {found[0].title})" if found else ""
 
 
-def _readings(run: Run | None, haste: str) -> Iterator[Reading]:
-    """epsilon under each reading of the same numbers."""
+def _readings(claim: Claim, run: Run | None, haste: str) -> Iterator[Reading]:
+    """epsilon under each reading of the same numbers, the stated one among them."""
     if run is None:
         return
-    for sampler, adjacency in READINGS:
+    own = (claim.sampler, claim.adjacency)
+    for sampler, adjacency in READINGS if None in own or own in READINGS else (own, *READINGS):
         if sampler == "full-batch" and run.rate != 1.0:
             continue
         if run.rate == 1.0 and sampler != "full-batch":

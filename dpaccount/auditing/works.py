@@ -20,12 +20,17 @@ WORKS: dict[str, Works] = {
     "game": (("nasr2021adversary", "the game of telling two data sets apart"),),
     "looks": (("lan1983discrete", "alpha spent over several looks"),),
     "classifier": (("bichsel2021dp", "the search for an event by a classifier"),),
+    "once-per-epoch": (
+        ("chua2024private", "the lower bound for shuffled batches"),
+        ("dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"),
+    ),
     "shuffled": (
         ("chua2024private", "the lower bound for shuffled batches"),
         ("annamalai2024shuffle", "auditing shuffled training that is accounted as Poisson-sampled"),
+        ("dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"),
     ),
     "poisson": (("zhu2022optimal", "the dominating pair of a Poisson-sampled mechanism, and composition"),),
-    "fixed-size": (("balle2018privacy", "sampling without replacement under replace-one, Theorem 9"),),
+    "fixed-size": (("balle2018privacy", "sampling without replacement under replace-one, Theorem 9; advanced joint convexity, Theorem 2"),),
     "fixed-order": (("dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"),),
     "full-batch": (("dong2022gaussian", "composition of Gaussian mechanisms, Corollary 3.3"),),
     "tuning": (("papernot2022hyperparameter", "the best of a random number of runs, Theorem 2"),),

@@ -7,6 +7,8 @@ from typing import Any
 
 from dpaccount.auditing.claims import Claim, claim_of
 
+FINER = {("once-per-epoch", "shuffled"), ("once-per-epoch", "fixed-order")}  # what was read, and what may be told besides
+
 
 def run_fields(parts: Iterable[tuple[float, float, int]]) -> dict[str, Any]:
     """One noise multiplier, q and steps, or else phases; equal parts are one."""
@@ -22,6 +24,6 @@ def run_fields(parts: Iterable[tuple[float, float, int]]) -> dict[str, Any]:
 def merged(owner: str, read: Mapping[str, Any], told: Mapping[str, Any]) -> Claim:
     """The claim of what was read and what was told besides; where both speak they must agree."""
     for name, value in told.items():
-        if name in read and read[name] != value:
+        if name in read and read[name] != value and (read[name], value) not in FINER:
             raise ValueError(f"`{owner}` was told {name} = {value!r}, and read {name} = {read[name]!r}, which contradict each other.")
     return claim_of({**read, **told})

@@ -1,4 +1,8 @@
-"""Claims from the privacy statement that TensorFlow Privacy prints: one for each epsilon in it."""
+"""Claims from the privacy statement that TensorFlow Privacy prints: one for each epsilon in it.
+
+The first epsilon of a level is for "each example occurring once per epoch", in an order of which the statement says only that it is
+arbitrary; it takes no amplification. The second assumes Poisson sampling. Which of them the training deserves is not in it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ LEVEL = re.compile(
     rf"(Example|User)-level DP with add-or-remove-one adjacency at delta = {NUMBER} computed (?:with|using) (\w+) accounting[^:]*:"
     rf" Epsilon with each example occurring once per epoch: (\S+)(?: \(\*\*\))? Epsilon assuming Poisson sampling \(\*\): (\S+)"
 )
-SAMPLERS = (("fixed-order", "if each example occurs once per epoch"), ("poisson", "if batches are Poisson-sampled"))
+SAMPLERS = (("once-per-epoch", "if each example occurs once per epoch"), ("poisson", "if batches are Poisson-sampled"))
 
 
 def is_statement(text: str) -> bool:

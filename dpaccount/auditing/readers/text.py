@@ -65,6 +65,7 @@ PATTERNS: tuple[tuple[str, dict[str, Any]], ...] = (
     (r"poisson(?:[ -](?:sub)?sampl(?:ed|ing)|[ -]batches)?", {"sampler": "poisson"}),
     (r"(?:re)?shuffl(?:ed|ing|e)(?: (?:every|each) epoch)?", {"sampler": "shuffled"}),
     (r"fixed[ -]order", {"sampler": "fixed-order"}),
+    (r"(?:each|every) (?:example|record|sample)(?: \w+)? once (?:per|an|every|in every) epoch", {"sampler": "once-per-epoch"}),
     (r"fixed[ -]size (?:samples|sampling|batches drawn anew)", {"sampler": "fixed-size"}),
     (r"full[ -]batch(?:es)?", {"sampler": "full-batch"}),
     (r"add(?:[ -]?(?:or|and|/)[ -]?|[ -])remove(?:[ -]one)?", {"adjacency": "add-or-remove"}),
@@ -102,7 +103,9 @@ AMBIGUOUS = {
 def read_text(text: str, **fields: Any) -> list[Claim]:
     """Claims from a line such as "sigma=1.1, batch 256 of 60000, 60 epochs, shuffled, (2.9, 1e-5)-DP".
 
-    A line gives one claim. The privacy statement of TensorFlow Privacy gives one for each epsilon that it prints. What the text does
+    A line gives one claim. The privacy statement of TensorFlow Privacy gives one for each epsilon that it prints, under the
+    assumption beside it: each example once per epoch, in an order that is not said, or Poisson sampling. Told a `sampler`,
+    all of them are claims about that one. What the text does
     not say stays missing, and `check_claim` asks for it.
 
     Parameters
@@ -130,7 +133,8 @@ def read_text(text: str, **fields: Any) -> list[Claim]:
     if len(text) > LONGEST:
         raise ValueError(f"`{OWNER}` reads at most {LONGEST} characters; got {len(text)}.")
     if is_statement(text):
-        return [merged(OWNER, found, fields) for found in statement_claims(text)]
+        drawn = {key: value for key, value in fields.items() if key == "sampler"}  # what a statement says of batches is assumed, not seen
+        return [merged(OWNER, {**found, **drawn}, fields) for found in statement_claims(text)]
     return [merged(OWNER, _line(text), fields)]
 
 

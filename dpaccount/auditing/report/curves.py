@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing.readings import Reading, Run, laws, slow, whole_batches
+from dpaccount.auditing.passes import laws, most, whole_batches
+from dpaccount.auditing.readings import PASSES, slow
+from dpaccount.auditing.runs import Reading, Run
 from dpaccount.auditing.shuffled import LONG, lower_profile, rising
 from dpaccount.auditing.verdict import ClaimVerdict
 from dpaccount.curves.profile import PrivacyProfile
@@ -72,21 +74,22 @@ def _top(verdict: ClaimVerdict) -> float:
 def _curves(run: Run, reading: Reading, top: float) -> Iterator[tuple[str, Array, Array]]:
     sampler, adjacency = reading.name.split(", ")
     relation, grid = Adjacency(adjacency), np.linspace(0.0, top, POINTS)
-    sized = Adjacency.ZERO_OUT if relation is Adjacency.ADD_OR_REMOVE else relation
     if sampler in ("poisson", "full-batch") and not slow(run, adjacency):
         deltas = _deltas(run.pair(), relation, grid)
         kind = AT_LEAST if sampler == "poisson" and relation is Adjacency.REPLACE_ONE and run.rate < 1.0 else EXACT
         yield from [] if deltas is None else [(kind, grid, deltas)]
-    elif sampler in ("shuffled", "fixed-order") and run.passes is not None and not run.phases:
+    elif sampler in PASSES and run.passes is not None and not run.phases:
         batches, _ = whole_batches(run)
         epochs = min(run.steps // batches, run.passes)
         if sampler == "shuffled" and 1 <= epochs <= LONG:
             p, q = laws(run, relation)
             if relation is not Adjacency.ADD_OR_REMOVE or rising(p, q):
                 yield AT_LEAST, grid, lower_profile(p, q, epochs, grid) / math.log(10.0)
-        whole = _deltas(run.passes * Gaussian(run.sigma), sized, grid)
-        if whole is not None and relation is not Adjacency.ADD_OR_REMOVE:
-            yield (EXACT if sampler == "fixed-order" else AT_MOST), grid, whole
+        pair = most(run, sampler, relation)
+        whole = None if pair is None else _deltas(pair, relation, grid)
+        if whole is not None:
+            exact = sampler == "fixed-order" and relation is not Adjacency.ADD_OR_REMOVE and run.order != "random"
+            yield (EXACT if exact else AT_MOST), grid, whole
 
 
 def _deltas(pair: DominatingPair, relation: Adjacency, grid: Array) -> Array | None:

@@ -14,10 +14,10 @@ from dpaccount import _check
 from dpaccount._bibliography import BIBLIOGRAPHY
 from dpaccount.auditing.outcome import HOLDS
 from dpaccount.auditing.printed import beside
-from dpaccount.auditing.readings import Reading
 from dpaccount.auditing.report.curves import AT_LEAST, AT_MOST, SMALLEST, Curve, corner, profiles, trade_off
 from dpaccount.auditing.report.style import STYLE
 from dpaccount.auditing.report.svg import Axes, chart, even, legend, powers
+from dpaccount.auditing.runs import Reading
 from dpaccount.auditing.sheet import CHECKED, FOUND, Finding
 from dpaccount.auditing.verdict import ClaimVerdict
 from dpaccount.statement import shown, shown_down, shown_up, version
