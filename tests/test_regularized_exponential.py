@@ -16,7 +16,7 @@ from solvers.losses import Logistic, Quantile, Squared
 from solvers.problem import Problem
 from solvers.random import InsecureRandomnessWarning, RandomSource
 from solvers.sampler import Target, planned, sample
-from solvers.sets import Box, L1Ball, L2Ball, Simplex, WholeSpace
+from solvers.sets import Box, HalfSpaces, L1Ball, L2Ball, Simplex, WholeSpace
 
 
 def source(seed: int) -> RandomSource:
@@ -32,7 +32,9 @@ def problem(n: int = 200, d: int = 3, loss: object = None, constraint: object = 
     return Problem(x, y, loss or Logistic(), constraint or L2Ball(2.0))
 
 
-@pytest.mark.parametrize("constraint", [L2Ball(2.0), L1Ball(2.0), Box(-1.0, 1.0), WholeSpace()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("constraint", [
+    L2Ball(2.0), L1Ball(2.0), Box(-1.0, 1.0), HalfSpaces([[1.0, 0.5, 0.0], [0.0, 1.0, -2.0]], [1.0, 0.5]), WholeSpace(),
+], ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("risk", ["empirical", "population"])
 def test_a_release_keeps_its_budget_and_uses_it(constraint, risk):
     asked = problem(constraint=constraint)
@@ -58,7 +60,7 @@ def test_nothing_that_is_shown_depends_on_the_records():
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize("inner", ["series", "poisson"])
+@pytest.mark.parametrize("inner", ["differences", "values", "series", "poisson"])
 def test_values_alone_make_a_release(inner):
     asked = problem(8, 1)
     budget = {"epsilon": 0.3, "delta": 0.02}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from solvers.sets import Box, L1Ball, L2Ball, Polytope, Simplex, WholeSpace
+from solvers.sets import Box, HalfSpaces, L1Ball, L2Ball, Polytope, Simplex, WholeSpace
 from solvers.sets.nearest import nearest_in_hull
 
 CORNERS = np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.1], [0.0, 1.0, 0.0], [0.3, 0.2, 3.0], [1.0, 1.0, 1.0], [0.5, 0.3, 0.2]])
@@ -27,6 +27,15 @@ SETS = {
     "whole space": WholeSpace(),
 }
 BOUNDED = {name: kind for name, kind in SETS.items() if name != "whole space"}
+HALVES = {
+    "one": HalfSpaces([3.0, -4.0, 0.5], 2.0),
+    "wedge": HalfSpaces([[1.0, 0.2, 0.0], [-0.9, 1.0, 0.1]], [0.5, -1.0]),
+    "slab": HalfSpaces([[1.0, 1.0, 0.0], [-2.0, -2.0, 0.0]], [1.0, 3.0]),
+    "line": HalfSpaces([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]], [0.5, -0.5, 0.0, 0.0]),
+    "cone": HalfSpaces([[1.0, 0.2, 0.1], [0.1, 1.0, -0.2], [-0.3, 0.1, 1.0]], [0.0, 0.0, 0.0]),
+    "tetrahedron": HalfSpaces([[1.0, 1.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]], [2.0, 0.0, 0.0, 1.0]),
+    "many": HalfSpaces(np.random.default_rng(1).normal(size=(12, 3)), np.linspace(0.5, 2.0, 12)),
+}
 POINTS = st.lists(st.one_of(st.floats(-50, 50), st.floats(-1e-9, 1e-9), st.sampled_from([0.0, 1.0, -1e8])), min_size=3, max_size=3)
 
 
@@ -46,11 +55,45 @@ def test_a_projection_satisfies_the_variational_inequality(name, point):
     assert_allclose(kind.project(x), x, rtol=0, atol=1e-12 * size)
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", HALVES)
+@given(point=POINTS)
+def test_a_projection_on_half_spaces_satisfies_kkt(name, point):
+    """z - x is a combination, with no negative weight, of the normals that x touches: by a solver of its own."""
+    from scipy.optimize import nnls
+
+    kind, z = HALVES[name], np.array(point)
+    x, size = kind.project(z), 1.0 + float(np.abs(z).max())
+    over = kind.normals @ x - kind.offsets
+    assert over.max() <= 1e-11 * size
+    assert name == "cone" or kind.contains(x, 1e-11)
+    touched = kind.normals[over >= -1e-9 * size]
+    off = float(np.linalg.norm(z - x)) if not len(touched) else nnls(touched.T, z - x)[1]
+    assert off <= 1e-11 * size
+    assert_allclose(kind.project(x), x, rtol=0, atol=1e-11 * size)
+
+
+def test_what_half_spaces_say_of_themselves():
+    """Inner radii are lower bounds, linear minima are minima, and no size is claimed."""
+    rng = np.random.default_rng(3)
+    for name, kind in HALVES.items():
+        r = kind.inner_radius(3)
+        assert (r == 0.0) if name == "line" else (r > 0.0)
+        assert kind.radius(3) == kind.diameter(3) == np.inf
+        inside = np.array([kind.project(p) for p in rng.standard_normal((200, 3)) * 4.0])
+        for direction in -kind.normals[:2]:
+            assert direction @ kind.minimise_linear(direction) <= (inside @ direction).min() + 1e-9
+    assert HALVES["one"].inner_radius(3) == np.inf
+    assert HALVES["tetrahedron"].inner_radius(3) == pytest.approx(3.0 / (3.0 + np.sqrt(3.0)), rel=1e-6)
+    with pytest.raises(ValueError, match="no minimum"):
+        HALVES["cone"].minimise_linear(np.array([1.0, 1.0, 1.0]))
+
+
+@pytest.mark.parametrize("name", [*SETS, *HALVES])
 @given(one=POINTS, other=POINTS)
 def test_projections_bring_points_no_farther_apart(name, one, other):
     a, b = np.array(one), np.array(other)
-    apart = np.linalg.norm(SETS[name].project(a) - SETS[name].project(b))
+    kind = (SETS | HALVES)[name]
+    apart = np.linalg.norm(kind.project(a) - kind.project(b))
     assert apart <= np.linalg.norm(a - b) + 1e-13 * (np.linalg.norm(a) + np.linalg.norm(b) + 10.0)
 
 
@@ -149,6 +192,12 @@ def test_vertices_and_their_scores_agree(kind):
         (lambda: Polytope([1.0, 2.0]), "one vertex a row"),
         (lambda: Polytope(np.empty((0, 2))), "one vertex a row"),
         (lambda: WholeSpace().minimise_linear(np.ones(2)), "no minimum"),
+        (lambda: HalfSpaces([0.0, 0.0], 1.0), "not 0"),
+        (lambda: HalfSpaces([[1.0, 0.0], [-1.0, 0.0]], [0.0, -1.0]), "not empty"),
+        (lambda: HalfSpaces(np.eye(3), [1.0, 2.0]), "one number for each"),
+        (lambda: HalfSpaces(np.ones((13, 2)), np.ones(13)), "at most 12"),
+        (lambda: HalfSpaces([1e-300, 0.0], 1e300), "within reach"),
+        (lambda: HalfSpaces([1.0, np.nan], 1.0), "finite"),
     ],
 )
 def test_what_is_no_set_is_refused(make, message):

@@ -46,18 +46,19 @@ def regularized_exponential(
     Parameters
     ----------
     problem : Problem
-        On the whole space, a ball, an l1 ball or a box, with 0 in it; losses with a Lipschitz bound.
+        On the whole space, a ball, an l1 ball, a box or half-spaces, with 0 in it; losses with a Lipschitz bound.
     epsilon, delta : float
         The budget, epsilon > 0 and delta in (0, 1/2).
     risk : {"empirical", "population"}
         Which bound (k, r) makes smallest: see ``RegularizedExponentialMechanism``.
-    inner : {"exact", "series", "poisson"}
-        How the sampler's inner steps ask: by values and gradients of F, or by values of single losses (dense rows, losses of one
-        score); see ``planned``. Values alone take some ``(epsilon n)^2`` queries.
+    inner : {"exact", "differences", "values", "series", "poisson"}
+        How the sampler's inner steps ask: by values and gradients of F; by values of F alone (``differences`` for smooth losses on
+        bounded sets, ``values`` for all); or by values of single losses (dense rows, losses of one score). See ``planned``.
     rule : {"sharp", "rigorous"}
         Of the step size, for ``series``.
     radius : float
-        Largest norm in the set, where (k, r) should be for another one: a guess of |x*| on the whole space. It costs no privacy.
+        Largest norm in the set, where (k, r) should be for another one: a guess of |x*| on the whole space and on half-spaces. It
+        costs no privacy.
     most_steps : int
         A longer run is refused before it begins, with its length.
     adjacency : {"replace-one"}
@@ -121,7 +122,7 @@ def regularized_exponential(
 def _law(problem: Problem, epsilon: float, delta: float, risk: str, radius: float | None) -> RegularizedExponentialMechanism:
     size = problem.constraint.radius(problem.dimension) if radius is None else _check.real(OWNER, "radius", radius, low=0.0, open_low=True)
     if math.isinf(size):
-        _check.refuse(OWNER, "radius", "given on the whole space", radius, "A guess of the norm of the minimiser.")
+        _check.refuse(OWNER, "radius", "given on the whole space and on half-spaces", radius, "A guess of the norm of the minimiser.")
     if math.isinf(problem.lipschitz):
         hint = "Squared loss has one on a bounded set; ClippedSquared has one everywhere."
         _check.refuse(OWNER, "problem", "one whose losses have a Lipschitz bound", problem, hint)
@@ -139,7 +140,8 @@ def _affordable(plan: Plan, most: int) -> None:
         hours = plan.steps * (1e-4 if plan.inner == "exact" else 4e-5) / 3600.0
         _check.refuse(
             OWNER, "most_steps", f"at least {plan.steps}, some {hours:.2g} hours, for this budget and inner={plan.inner!r}", most,
-            "inner='exact' takes far fewer steps where losses are smooth; so do a smaller epsilon and fewer records.",
+            "inner='exact' and 'differences' take far fewer steps where losses are smooth, 'values' where they are not; so do a smaller "
+            "epsilon and fewer records.",
         )
 
 

@@ -61,6 +61,27 @@ def poisson_error(tau: float, rate: float, cap: float) -> float:
     return (above + below) * SAFE
 
 
+def reference_error(tau: float, references: int, cap: float) -> float:
+    """The same where all losses are asked: ``rho = e^{R - H(x)}``, R the mean of H at `references` points more, c = `cap`; tau = G sqrt(v).
+
+    Given R the law is off by ``E(rho - c)^+/E rho``. With M the mean of H, ``A = M - H(x)`` and ``b = M - R`` that is
+    ``E(e^A - c e^b)^+/E e^A``, where ``E e^A >= 1`` by Jensen. As ``(e^A - c e^b)^+ <= (l-1)^{l-1} l^{-l} c^{1-l} e^{l A - (l-1) b}``
+    for every l > 1, and ``E e^{l A} <= e^{l^2 tau^2/2}`` for Lipschitz functions of strongly log-concave laws, the bound is
+    ``(l-1)^{l-1} l^{-l} c^{1-l} exp(tau^2/2 (l^2 + (l-1)^2/references))``, at any l; the best of a grid is taken.
+    """
+    guess = max(math.log(cap) / (tau * tau * (1.0 + 1.0 / references)), 1e-3)
+    less = guess * np.geomspace(1e-2, 10.0, 400)  # l - 1
+    with np.errstate(over="ignore"):
+        height = less * np.log(less) - (less + 1.0) * np.log1p(less) - less * math.log(cap)
+        height += tau * tau / 2.0 * ((less + 1.0) ** 2 + less * less / references)
+    return math.exp(min(float(height.min()), 0.0)) * SAFE
+
+
+def largest_reference_tau(error: float, references: int, cap: float) -> float:
+    """The same as below for `reference_error`."""
+    return _largest(lambda tau: reference_error(tau, references, cap), error, 2.0 * math.log(cap))
+
+
 def largest_series_tau(error: float) -> float:
     """The largest tau, to a relative 1e-3 below it, with `series_error` at most `error`."""
     return _largest(series_error, error, 0.2)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from solvers.sampler.plan import Plan
-from solvers.sampler.restricted import Restricted
+from solvers.sampler.restricted import restricted
 from solvers.sampler.stock import Stock
 from solvers.sampler.target import Target
 
@@ -19,6 +19,8 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 MOST_ROUNDS = 20_000  # of proposals, before a step gives up
 WORTH = 400  # proposals at once that cost little more than one
+SLACK = 0.05  # of the exponent, for difference quotients: one proposal in twenty
+DUST = 1e-9
 TERMS = 40  # of the series at most: one in 40! draws would have more
 
 
@@ -26,10 +28,10 @@ TERMS = 40  # of the series at most: one in 40! draws would have more
 class Tally:
     """What was asked and what happened; it depends on the data."""
 
-    queries: int = 0  # function values of one record; of all records, with or without a gradient, where the inner step is exact
+    queries: int = 0  # function values of one record for `series` and `poisson`, else of all records, with or without a gradient
     proposals: int = 0
     kept: int = 0
-    outside_range: int = 0  # estimates not in [0, cap]
+    outside_range: int = 0  # estimates not in [0, cap]; values below a tangent, which convex losses do not have
 
 
 class Inner(ABC):
@@ -42,7 +44,7 @@ class Inner(ABC):
         self.target, self.plan, self.stock, self.tally = target, plan, stock, Tally()
         self.variance = 1.0 / (target.curvature + 1.0 / plan.step_size)
         self.shrink = self.variance / plan.step_size
-        self.restricted = Restricted(target.constraint, stock, "sample")
+        self.restricted = restricted(target.constraint, target.dimension, stock, "sample")
 
     @abstractmethod
     def proposed(self, centres: Array, many: int) -> tuple[Array, Mask]:
@@ -83,32 +85,81 @@ class ByTangent(Inner):
     """Exact: H is convex, so ``exp(-H)`` lies below its tangent at any point; a Gaussian moved by the slope is the envelope."""
 
     parallel, least = 4, 1
+    slack = 0.0  # by which the envelope is raised
 
     def begin(self, y: Array) -> Array:
         centres = self.shrink * y
-        value, slope = self.target.value_and_gradient(centres)
-        base = centres - self.variance * slope  # one step to the proximal point; any point would do
+        base = centres
         if not math.isinf(self.target.smoothness):
-            value, slope = self.target.value_and_gradient(base)
-            self.tally.queries += len(y)
-        else:
-            base = centres
-        self.tally.queries += len(y)
+            base = centres - self.variance * self._oracle(centres)[1]  # one step to the proximal point; any point would do
+        value, slope = self._oracle(base)
         self._base, self._value, self._slope = base, value, slope
         return np.asarray(centres - self.variance * slope)
+
+    def _oracle(self, points: Array) -> tuple[Array, Array]:
+        """H and its slope."""
+        self.tally.queries += len(points)
+        return self.target.value_and_gradient(points)
 
     def proposed(self, centres: Array, many: int) -> tuple[Array, Mask]:
         points = self._around(centres, many)
         x = points.reshape(-1, points.shape[2])
         chain = np.repeat(np.arange(len(centres)), many)
-        above = self.target.values(x) - self._value[chain] - np.einsum("ij,ij->i", self._slope[chain], x - self._base[chain])
+        above = self.target.values(x) - self._value[chain] - np.einsum("ij,ij->i", self._slope[chain], x - self._base[chain]) + self.slack
         self.tally.queries += len(x)
+        self.tally.outside_range += int((above < -DUST * (1.0 + np.abs(self._value[chain]))).sum())
         with np.errstate(under="ignore"):
             kept = self.stock.uniform(len(x)) < np.exp(-np.maximum(above, 0.0))
         return points, kept.reshape(points.shape[:2])
 
     def _settle(self, done: Mask) -> None:
         self._base, self._value, self._slope = self._base[~done], self._value[~done], self._slope[~done]
+
+
+class ByDifferences(ByTangent):
+    """The same with forward difference quotients of H over h, beta-smooth: off by at most ``beta h sqrt(d)/2`` in norm.
+
+    At distances up to R, which bounds the set as seen from the point of tangency, h = 2 slack/(beta sqrt(d) R) makes that `slack` at
+    most, and the raised envelope lies above: exact.
+    """
+
+    slack = SLACK
+
+    def _oracle(self, points: Array) -> tuple[Array, Array]:
+        chains, d = points.shape
+        reach = self.target.constraint.radius(d) + np.linalg.norm(points, axis=1)
+        h = 2.0 * self.slack / (max(self.target.smoothness, 1e-100) * math.sqrt(d) * reach)
+        h = np.minimum(h, reach)
+        beside = points[:, None, :] + h[:, None, None] * np.eye(d)
+        asked = self.target.values(np.concatenate([points, beside.reshape(-1, d)]))
+        self.tally.queries += len(asked)
+        value = asked[:chains]
+        return value, (asked[chains:].reshape(chains, d) - value[:, None]) / h[:, None]
+
+
+class ByValues(Inner):
+    """From values of F: x is kept with probability ``min(1, e^{R - H(x)}/cap)``, R the mean of H at other points of the proposal."""
+
+    parallel, least = 56, 8
+
+    def begin(self, y: Array) -> Array:
+        centres = np.asarray(self.shrink * y)
+        self._level = self._heights(self._around(centres, self.plan.references)).mean(axis=1)
+        return centres
+
+    def _heights(self, points: Array) -> Array:
+        self.tally.queries += points.shape[0] * points.shape[1]
+        return self.target.values(points.reshape(-1, points.shape[2])).reshape(points.shape[:2])
+
+    def proposed(self, centres: Array, many: int) -> tuple[Array, Mask]:
+        points = self._around(centres, many)
+        above = self._heights(points) - self._level[:, None] + math.log(self.plan.cap)
+        self.tally.outside_range += int((above < 0.0).sum())
+        with np.errstate(under="ignore"):
+            return points, self.stock.uniform(above.size).reshape(above.shape) < np.exp(-np.maximum(above, 0.0))
+
+    def _settle(self, done: Mask) -> None:
+        self._level = self._level[~done]
 
 
 class ByEstimates(Inner):
@@ -178,4 +229,6 @@ class ByPoisson(ByEstimates):
         return rho
 
 
-KINDS: dict[str, type[Inner]] = {"exact": ByTangent, "series": BySeries, "poisson": ByPoisson}
+KINDS: dict[str, type[Inner]] = {
+    "exact": ByTangent, "differences": ByDifferences, "values": ByValues, "series": BySeries, "poisson": ByPoisson,
+}

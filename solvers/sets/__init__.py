@@ -3,6 +3,7 @@
 from solvers.sets.balls import L1Ball, L2Ball
 from solvers.sets.base import ConstraintSet, VertexSet
 from solvers.sets.boxes import Box, WholeSpace
+from solvers.sets.half_spaces import HalfSpaces
 from solvers.sets.hulls import Polytope, Simplex
 
-__all__ = ["Box", "ConstraintSet", "L1Ball", "L2Ball", "Polytope", "Simplex", "VertexSet", "WholeSpace"]
+__all__ = ["Box", "ConstraintSet", "HalfSpaces", "L1Ball", "L2Ball", "Polytope", "Simplex", "VertexSet", "WholeSpace"]
