@@ -89,12 +89,14 @@ def _two_sided(order: Any, mu: float) -> Any:
 class Curvature:
     """What a record's Hessian can do: at most `rank` eigenvalues, each at most `largest`; `logistic` where it is |x|^2 t (1 - t).
 
-    `logistic` says that slope and Hessian are ``|x| t`` and ``|x|^2 t (1 - t)`` for one t in [0, 1] and |x|^2 <= 4 largest.
+    `logistic` says that slope and Hessian are ``|x| t`` and ``|x|^2 t (1 - t)`` for one t in [0, 1] and |x|^2 <= 4 largest;
+    `saturating` that they are ``t`` of the largest slope and at most ``1 - t^2`` of the largest Hessian.
     """
 
     largest: float
     rank: int = 1
     logistic: bool = False
+    saturating: bool = False
 
     def log_determinant(self, regularization: float) -> float:
         """R = r log(1 + lambda/Delta)."""
@@ -104,8 +106,14 @@ class Curvature:
         """Bound on ``|g|/(L lam) + log det ratio`` over all records and points: ``1/lam + R``, or its joint maximum over t.
 
         ``max_t t/lam + log(1 + t (1 - t) x^2/Delta)`` is concave in t; its stationary point solves a quadratic, and at
-        Delta >= lam x^2 lies beyond t = 1, where the Hessian costs nothing.
+        Delta >= lam x^2 lies beyond t = 1, where the Hessian costs nothing. With ``1 - t^2`` of `largest` in the logarithm the same holds
+        from Delta >= 2 r lam largest on.
         """
+        if self.saturating:
+            scaled = regularization / self.largest
+            force = self.rank * noise_multiplier
+            t = min((1.0 + scaled) / (math.hypot(force, math.sqrt(1.0 + scaled)) + force), 1.0)
+            return t / noise_multiplier + self.rank * math.log1p((1.0 - t * t) / scaled)
         if not self.logistic:
             return 1.0 / noise_multiplier + self.log_determinant(regularization)
         scaled = regularization / (4.0 * self.largest)

@@ -156,6 +156,14 @@ def test_the_joint_maximum_is_the_maximum():
         assert brute <= found * (1 + 1e-14)
         assert_allclose(found, brute, rtol=1e-8)
         assert found <= Curvature(0.25).pure(lam, delta)
+        # the smooth relative of Huber's loss: 1 - t^2 in the place of t (1 - t), once and for three eigenvalues
+        for rank in (1, 3):
+            brute = (t / lam + rank * np.log1p(0.25 * (1 - t * t) / delta)).max()
+            found = Curvature(0.25, rank, saturating=True).pure(lam, delta)
+            assert brute <= found * (1 + 1e-14)
+            assert_allclose(found, brute, rtol=1e-8)
+            assert found <= Curvature(0.25, rank).pure(lam, delta)
+    assert Curvature(0.25, saturating=True).pure(0.5, 0.25) == 2.0
     assert Curvature(0.25, 1, True).pure(0.5, 0.5) == 2.0  # Delta >= lam: the Hessian costs nothing
 
 

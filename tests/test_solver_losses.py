@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from solvers.losses import ClippedSquared, HuberHinge, LinearLoss, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.losses import ClippedSquared, HuberHinge, LinearLoss, Logistic, Multinomial, PerExampleLoss, PseudoHuber, Quantile, Squared
 from solvers.rows import row_norms
 
 # loss, labels, and a score at which the slope comes near its bound
@@ -19,13 +19,16 @@ LOSSES = {
     "logistic": (Logistic(), (-1.0, 1.0)),
     "logistic, half as steep": (Logistic(0.5), (-1.0, 1.0)),
     "logistic, flat": (Logistic(0.2), (-1.0, 1.0)),
+    "logistic with a margin": (Logistic(margin=2.0), (-1.0, 1.0)),
+    "logistic with a margin, cut": (Logistic(0.7, 1.5), (-1.0, 1.0)),
     "huber hinge": (HuberHinge(0.3), (-1.0, 1.0)),
     "squared": (Squared(1.5), (-1.5, 0.2, 1.5)),
     "clipped squared": (ClippedSquared(0.7), (-3.0, 0.0, 2.0)),
+    "pseudo-huber": (PseudoHuber(0.7), (-3.0, 0.0, 2.0)),
     "quantile": (Quantile(0.2), (-1.0, 0.5)),
     "multinomial": (Multinomial(4), (0.0, 1.0, 3.0)),
 }
-SMOOTH = ("logistic", "squared", "multinomial")
+SMOOTH = ("logistic", "logistic with a margin", "squared", "pseudo-huber", "multinomial")
 
 
 def sample(name, size=200, spread=3.0, seed=0):
@@ -108,6 +111,53 @@ def test_sums_over_rows_are_sums_of_single_gradients(name, kind):
         assert loss.smooth
 
 
+@pytest.mark.parametrize("name", SMOOTH)
+def test_what_a_loss_says_of_slope_and_curvature_together_is_so(name):
+    loss, scores, y = sample(name, 4000, 6.0)
+    slopes, curves = loss.derivative(scores, y), loss.second_derivative(scores, y)
+    if loss.outputs > 1:
+        assert 0.9 * loss.slope_sum < np.abs(slopes).sum(axis=1).max() <= loss.slope_sum
+        return
+    if loss.slope() < math.inf:
+        assert loss.slope_sum == loss.slope()
+        t = np.abs(slopes) / loss.slope()
+        if loss.logistic:
+            assert_allclose(curves, 4.0 * loss.curvature * t * (1.0 - t), atol=1e-15)
+        assert loss.saturating == bool((curves <= loss.curvature * (1.0 - t * t) + 1e-15).all())
+    if loss.one_signed:
+        assert all(np.ptp(np.sign(slopes[y == label])) == 0 for label in np.unique(y))
+
+
+def test_pseudo_huber_is_exact_near_and_far():
+    loss, zero = PseudoHuber(1e-3), np.zeros(4)
+    r = np.array([1e-12, 1e-3, 1e8, 1e300])
+    assert_allclose(loss.value(r, zero), [0.5e-24, 1e-6 * (math.sqrt(2.0) - 1.0), 1e-3 * (1e8 - 1e-3), 1e297], rtol=1e-12)
+    assert_allclose(loss.derivative(r, zero), [1e-12, 1e-3 / math.sqrt(2.0), 1e-3, 1e-3], rtol=1e-12)
+    assert_allclose(loss.second_derivative(r, zero), [1.0, 2.0**-1.5, 0.0, 0.0], atol=1e-12)
+    assert PseudoHuber(1e-30).derivative(np.array([1e300]), np.zeros(1)) == 1e-30
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Logistic(margin=1.5), Logistic(0.5), Logistic(0.6, 2.0)])
+def test_probabilities_are_those_for_which_the_score_is_best(loss):
+    """A crowd with share q of label 1 has its least loss at the score whose probability is q."""
+    z = np.linspace(-3.0, 3.0, 61)
+    q = loss.probability(z)
+    up, down = (loss.derivative(z, np.full(61, label)) for label in (1.0, -1.0))
+    assert_allclose(q * up + (1.0 - q) * down, 0.0, atol=1e-15)
+    assert_allclose(q + loss.probability(-z), 1.0, atol=1e-15)
+    if loss == Logistic():
+        assert_allclose(q, 1.0 / (1.0 + np.exp(-z)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Logistic(margin=1.5), Logistic(0.6, 2.0)])
+def test_variation_is_a_bound_that_is_reached_where_nothing_is_cut(loss):
+    for reach in (0.1, 1.0, 30.0):
+        ends = loss.value(np.array([-reach, reach]), np.ones(2))
+        assert ends[0] - ends[1] <= loss.variation(reach) * (1 + 1e-14)
+        if loss.steepest == 1.0:
+            assert_allclose(loss.variation(reach), ends[0] - ends[1], rtol=1e-12)
+
+
 def test_the_rank_of_a_multinomial_hessian_is_one_less_than_the_classes():
     loss, scores, y = sample("multinomial", 50, 1.0)
     assert max(np.linalg.matrix_rank(h, tol=1e-12) for h in loss.second_derivative(scores, y)) == loss.hessian_rank == 3
@@ -141,7 +191,7 @@ def test_bounded_labels_are_clipped_inside():
     "make",
     [
         lambda: Logistic(0.0), lambda: Logistic(1.1), lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0),
-        lambda: Multinomial(1), lambda: ClippedSquared(np.nan),
+        lambda: Multinomial(1), lambda: ClippedSquared(np.nan), lambda: PseudoHuber(0.0), lambda: Logistic(1.0, -1.0), lambda: Logistic(margin=np.inf),
     ],
 )
 def test_parameters_outside_their_domain_are_refused(make):

@@ -5,11 +5,12 @@ from solvers.losses.binary import HuberHinge, Logistic
 from solvers.losses.linear import LinearLoss
 from solvers.losses.multinomial import Multinomial
 from solvers.losses.own import PerExampleLoss
-from solvers.losses.regression import ClippedSquared, Quantile, Squared
+from solvers.losses.regression import ClippedSquared, PseudoHuber, Quantile, Squared
 
 # what they state about themselves is proved and tested; what a loss of somebody else states is a claim
-TRUSTED: set[type[Loss]] = {ClippedSquared, HuberHinge, Logistic, Multinomial, Quantile, Squared}
+TRUSTED: set[type[Loss]] = {ClippedSquared, HuberHinge, Logistic, Multinomial, PseudoHuber, Quantile, Squared}
 
 __all__ = [
-    "TRUSTED", "ClippedSquared", "HuberHinge", "LinearLoss", "Logistic", "Loss", "Multinomial", "PerExampleLoss", "Quantile", "Squared",
+    "TRUSTED", "ClippedSquared", "HuberHinge", "LinearLoss", "Logistic", "Loss", "Multinomial", "PerExampleLoss", "PseudoHuber", "Quantile",
+    "Squared",
 ]

@@ -26,15 +26,18 @@ def signs(owner: str, labels: Any, size: int) -> Array:
 @final
 @dataclass(frozen=True)
 class Logistic(LinearLoss):
-    """phi = log(1 + e^{-m}), m = yz, labels -1 and 1: |phi'| <= 1, phi'' <= 1/4.
+    """phi = log(1 + e^{k - m}), m = yz, labels -1 and 1: |phi'| <= 1, phi'' <= 1/4.
 
-    With `steepest` = c < 1 the loss goes on as a line of slope -c below the margin ln((1-c)/c) where it has that slope: the convex
-    loss that descent by clipped gradients descends. At c = 1/2, its slope at margin 0, it needs half the noise.
+    With `steepest` = c < 1 the loss goes on as a line of slope -c below the margin k + ln((1-c)/c) where it has that slope: the convex
+    loss that descent by clipped gradients descends. At k = 0 and c = 1/2, its slope at margin 0, it needs half the noise. A `margin`
+    k > 0 does the same for objective perturbation, and stays smooth: records pull with 1/(1 + e^{-k}) of their bound at margin 0.
 
     Parameters
     ----------
     steepest : float
         c in (0, 1]. Below 1 the loss is not twice differentiable.
+    margin : float
+        k in [0, 100]. The most likely class stays the best guess; `probability` says how likely.
 
     Examples
     --------
@@ -45,15 +48,17 @@ class Logistic(LinearLoss):
     """
 
     steepest: float = 1.0
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         found = _check.real("Logistic", "steepest", self.steepest, low=0.0, high=1.0, open_low=True)
         object.__setattr__(self, "steepest", found)
+        object.__setattr__(self, "margin", _check.real("Logistic", "margin", self.margin, low=0.0, high=100.0))
 
     @property
     def _bend(self) -> float:
         """The margin below which the loss is a line."""
-        return math.log1p(-self.steepest) - math.log(self.steepest) if self.steepest < 1.0 else -math.inf
+        return self.margin + math.log1p(-self.steepest) - math.log(self.steepest) if self.steepest < 1.0 else -math.inf
 
     def slope(self, reach: float = math.inf) -> float:
         return self.steepest
@@ -75,7 +80,10 @@ class Logistic(LinearLoss):
         return True
 
     def variation(self, reach: float) -> float:
-        return reach  # log(1 + e^r) - log(1 + e^-r): half of slope times width
+        if not self.margin:
+            return reach  # log(1 + e^r) - log(1 + e^-r): half of slope times width
+        ends = np.logaddexp(0.0, self.margin + np.array([reach, -reach]))  # of the loss without its line, which falls no less
+        return min(float(ends[0] - ends[1]) * (1.0 + 1e-14), 2.0 * reach * self.steepest)
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         return signs(owner, labels, size)
@@ -83,13 +91,19 @@ class Logistic(LinearLoss):
     def value(self, scores: Array, targets: Array) -> Array:
         margin = targets * scores
         curved = np.maximum(margin, self._bend)
-        return np.asarray(np.logaddexp(0.0, -curved) + self.steepest * (curved - margin))
+        return np.asarray(np.logaddexp(0.0, self.margin - curved) + self.steepest * (curved - margin))
 
     def derivative(self, scores: Array, targets: Array) -> Array:
-        return np.asarray(-targets * np.minimum(expit(-targets * scores), self.steepest))
+        return np.asarray(-targets * np.minimum(expit(self.margin - targets * scores), self.steepest))
 
     def second_derivative(self, scores: Array, targets: Array) -> Array:
-        return np.where(targets * scores >= self._bend, expit(scores) * expit(-scores), 0.0)
+        margin = targets * scores
+        return np.where(margin >= self._bend, expit(margin - self.margin) * expit(self.margin - margin), 0.0)
+
+    def probability(self, scores: Array) -> Array:
+        """Of label 1 where z is the minimiser for a mixed crowd: the share q with ``q phi'(z) = (1 - q) phi'(-z)``; 1/(1 + e^{-z}) at k = 0."""
+        up, down = (np.minimum(expit(self.margin + sign * scores), self.steepest) for sign in (1.0, -1.0))
+        return np.asarray(up / (up + down))
 
 
 @final

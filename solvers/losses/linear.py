@@ -58,6 +58,16 @@ class LinearLoss(Loss):
         return False
 
     @property
+    def saturating(self) -> bool:
+        """Whether phi'' <= curvature (1 - t^2) wherever |phi'| = t slope, so that a record that pulls with all its force bends nothing."""
+        return False
+
+    @property
+    def slope_sum(self) -> float:
+        """Bound on |phi'|_1 everywhere."""
+        return math.sqrt(self.outputs) * self.slope()
+
+    @property
     def curvature_sum(self) -> float:
         """Bound on the trace of phi''."""
         return self.hessian_rank * self.curvature

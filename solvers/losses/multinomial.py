@@ -54,6 +54,10 @@ class Multinomial(LinearLoss):
         return 1.0 - 1.0 / self.classes  # 1 - |s|^2, s a distribution
 
     @property
+    def slope_sum(self) -> float:
+        return 2.0  # a distribution less a unit vector
+
+    @property
     def gradient_span(self) -> int:
         return self.classes - 1  # softmax(z) - e_y sums to 0
 

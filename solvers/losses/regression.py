@@ -1,4 +1,4 @@
-"""Losses of a number: squared with a bounded label, squared with a clipped residual, quantile and absolute."""
+"""Losses of a number: squared with a bounded label, squared with a clipped or bending residual, quantile and absolute."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 from dpaccount import _check
 from solvers.losses.base import Array
 from solvers.losses.linear import LinearLoss, real_labels
+
+FAR = 1e60
 
 
 @final
@@ -98,6 +100,74 @@ class ClippedSquared(LinearLoss):
 
     def second_derivative(self, scores: Array, targets: Array) -> Array:
         return np.where(np.abs(scores - targets) <= self.residual_bound, 1.0, 0.0)
+
+
+@final
+@dataclass(frozen=True)
+class PseudoHuber(LinearLoss):
+    """``phi = c^2 (sqrt(1 + r^2) - 1)`` with r = (z - y)/c, near squares and far lines: |phi'| < c, 0 < phi'' <= 1, all derivatives exist.
+
+    ``phi' = c r/sqrt(1 + r^2)`` and ``phi'' = (1 + r^2)^{-3/2} = (1 - t^2)^{3/2}`` where |phi'| = t c: the smooth relative of
+    `ClippedSquared`, for objective perturbation.
+
+    Parameters
+    ----------
+    residual_scale : float
+        c > 0: Lipschitz everywhere, whatever the label.
+
+    References
+    ----------
+    Charbonnier, Blanc-Feraud, Aubert, Barlaud (1997).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from solvers.losses import PseudoHuber
+    >>> PseudoHuber(2.0).derivative(np.array([0.0, 1.5, 1e9]), np.zeros(3)).tolist()
+    [0.0, 1.2, 2.0]
+    """
+
+    residual_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        found = _check.real("PseudoHuber", "residual_scale", self.residual_scale, low=0.0, open_low=True)
+        object.__setattr__(self, "residual_scale", found)
+
+    def slope(self, reach: float = math.inf) -> float:
+        return self.residual_scale
+
+    @property
+    def curvature(self) -> float:
+        return 1.0
+
+    @property
+    def smooth(self) -> bool:
+        return True
+
+    @property
+    def saturating(self) -> bool:
+        return True  # (1 - t^2)^{3/2} <= 1 - t^2
+
+    def targets(self, owner: str, labels: Any, size: int) -> Array:
+        return real_labels(owner, labels, size)
+
+    def _root(self, scores: Array, targets: Array) -> tuple[Array, Array]:
+        """r, cut where doubles no longer tell phi' from c, and sqrt(1 + r^2)."""
+        with np.errstate(over="ignore"):
+            ratio = np.clip((scores - targets) / self.residual_scale, -FAR, FAR)
+        return ratio, np.hypot(1.0, ratio)
+
+    def value(self, scores: Array, targets: Array) -> Array:
+        ratio, root = self._root(scores, targets)
+        return np.asarray(self.residual_scale * (scores - targets) * (ratio / (1.0 + root)))  # no cancellation near 0
+
+    def derivative(self, scores: Array, targets: Array) -> Array:
+        ratio, root = self._root(scores, targets)
+        return np.asarray(self.residual_scale * (ratio / root))
+
+    def second_derivative(self, scores: Array, targets: Array) -> Array:
+        _, root = self._root(scores, targets)
+        return np.asarray((1.0 / root) ** 3)
 
 
 @final
