@@ -90,16 +90,19 @@ class Gate:
         return PrefixSums(self.source, factorisation, participation, dimension, sensitivity, noise_multiplier)
 
     def objective_noise(
-        self, gradient: Callable[[Array], Array], dimension: int, *, sensitivity: float, noise_multiplier: float, law: str
+        self, gradient: Callable[[Array], Array], dimension: int, *, sensitivity: float, noise_multiplier: float, law: str, blocks: int = 1
     ) -> Array:
         """A linear term for an objective whose `gradient` moves by at most `sensitivity` in l2, at any point.
 
-        Law ``gamma``: density proportional to ``e^{-|b|/(noise_multiplier sensitivity)}``; ``gaussian``: normal with that standard
+        Law ``gamma``: density proportional to ``e^{-|b|/(noise_multiplier sensitivity)}``; with K `blocks`, theta being K columns kept
+        row by row, |b| is the sum of the columns' l2 norms, and so is what `sensitivity` bounds. ``gaussian``: normal with that standard
         deviation. Not on a grid: it acts through the minimiser, and `covered` hides what that is computed to. Accounted by
         `solvers.perturbation`, since the Hessian has its part in it.
         """
         scale = noise_scale(noise_multiplier, sensitivity)
-        return self.source.gamma_norm(scale, dimension) if law == "gamma" else self.source.gaussian(scale, (dimension,))
+        if law == "gaussian":
+            return self.source.gaussian(scale, (dimension,))
+        return self.source.gamma_norms(scale, dimension // blocks, blocks).ravel()
 
     def covered(self, value: Array, *, error: float, noise_multiplier: float, law: str) -> Array:
         """`value` plus noise on the grid, to cover that it is known to within `error` in l2, whatever the data.

@@ -127,6 +127,8 @@ class Curvature:
 class PureCost:
     """b with density proportional to ``e^{-|b|/(L lam)}``, and output noise that costs `output` in epsilon.
 
+    Any norm will do, if L bounds the gradients in it: ``log nu(b)/nu(b + g) <= |g|/(L lam)`` is the triangle inequality.
+
     Add-or-remove and zero-out: ``eps = M + output``, ``M = max (|g|/(L lam) + R)``. Replace-one, with the common part of the data between:
     ``eps = M + 1/lam + output``, less than twice, since R is paid once.
 

@@ -147,6 +147,10 @@ class RandomSource:
         length = float(self.exponential(scale, (dimension,)).sum())  # not by the inverse: its upper tail would end
         return np.asarray(direction * (length / np.linalg.norm(direction)))
 
+    def gamma_norms(self, scale: float, columns: int, blocks: int) -> Array:
+        """(columns, blocks) with density proportional to ``e^{-sum_k |b_k|/scale}``, b_k its columns: independent, each by `gamma_norm`."""
+        return np.stack([self.gamma_norm(scale, columns) for _ in range(blocks)], axis=1)
+
     def included(self, probability: float, size: int) -> npt.NDArray[np.bool_]:
         """Independent inclusions: each true with the given probability, to within 2^-53 of it."""
         return np.asarray(self.uniform((size,)) <= probability)

@@ -76,15 +76,15 @@ class Recorder(Gate):
         plain = Gate.prefix_sums(self, factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=scale)
         return RecordedSums(self, plain, factorisation, sensitivity * factorisation.sensitivity(participation), noise_multiplier)
 
-    def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law):
-        """Compares what the noise hides: the gradient at several points, for a theorem about all of them."""
+    def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law, blocks=1):
+        """Compares what the noise hides: the gradient at several points, for a theorem about all of them; as columns, one a block."""
         points = np.random.default_rng(dimension).standard_normal((6, dimension)) * np.array([0.0, 0.1, 1.0, 3.0, 30.0, 300.0])[:, None]
 
         def fresh():
             scale = 1e-12 if self.noise_off else noise_multiplier
-            return Gate.objective_noise(self, gradient, dimension, sensitivity=sensitivity, noise_multiplier=scale, law=law)
+            return Gate.objective_noise(self, gradient, dimension, sensitivity=sensitivity, noise_multiplier=scale, law=law, blocks=blocks)
 
-        return self._answer("objective", [gradient(point) for point in points], sensitivity, noise_multiplier, fresh)
+        return self._answer("objective", [gradient(point).reshape(-1, blocks) for point in points], sensitivity, noise_multiplier, fresh)
 
     def covered(self, value, *, error, noise_multiplier, law):
         """The numerical error is what is covered, and is measured where it arises: there is nothing to compare."""
@@ -151,8 +151,9 @@ class Halved(Gate):
     def sample(self, target, *, sensitivity, epsilon):
         return super().sample(target, sensitivity=sensitivity, epsilon=2 * epsilon)
 
-    def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law):
-        return super().objective_noise(gradient, dimension, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2, law=law)
+    def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law, blocks=1):
+        half = noise_multiplier / 2
+        return super().objective_noise(gradient, dimension, sensitivity=sensitivity, noise_multiplier=half, law=law, blocks=blocks)
 
     def covered(self, value, *, error, noise_multiplier, law):
         return super().covered(value, error=error, noise_multiplier=noise_multiplier / 2, law=law)
@@ -166,7 +167,7 @@ def moved(first: list[Query], second: list[Query]) -> float:
         change = a.value - b.value
         size = {
             "gaussian": lambda d: np.linalg.norm(d), "laplace": lambda d: np.abs(d).sum(), "select": lambda d: np.abs(d).max(),
-            "objective": lambda d: np.linalg.norm(d, axis=1).max(), "sample": np.ptp, "covered": np.abs,
+            "objective": lambda d: np.linalg.norm(d, axis=1).sum(axis=1).max(), "sample": np.ptp, "covered": np.abs,
         }[a.kind](change)  # fmt: skip
         worst = max(worst, float(size) / a.sensitivity)
     return worst

@@ -20,7 +20,7 @@ from dpaccount._log import gaussian_log_delta
 from dpaccount.adjacency import Adjacency
 from solvers.algorithms import objective_perturbation
 from solvers.gate import Gate
-from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, PseudoHuber, Quantile, Squared
 from solvers.newton import Objective, minimise
 from solvers.perturbation import (
     Curvature,
@@ -113,13 +113,14 @@ def log_ratio(inside, outside, theta, regularization, scale):
 
     def log_density(problem):
         b = problem.data_gradient(theta) + regularization * theta
-        return -np.linalg.norm(b) / scale + np.linalg.slogdet(problem.hessian(theta) + regularization * np.eye(problem.dimension))[1]
+        size = np.linalg.norm(b.reshape(problem.columns, -1), axis=0).sum()  # of columns, one a class
+        return -size / scale + np.linalg.slogdet(problem.hessian(theta) + regularization * np.eye(problem.dimension))[1]
 
     return log_density(inside) - log_density(outside)
 
 
 @pytest.mark.parametrize("regularization", [0.05, 0.5, 1.5, 10.0])
-@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3)])
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3), Logistic(margin=2.0), PseudoHuber(0.5)])
 def test_no_exact_log_ratio_passes_the_pure_claim(loss, regularization):
     """Joined and exchanged records, from nothing to beyond the bound on rows, at points from 0 to far out; the claim is nearly attained."""
     rng = np.random.default_rng(0)
@@ -130,8 +131,9 @@ def test_no_exact_log_ratio_passes_the_pure_claim(loss, regularization):
         return Problem(rows, y, loss)
 
     plain = problem(base[:1] * 1e-3, labels[:1])
-    scale = loss.lipschitz(1.0)
-    curvature = Curvature(min(loss.curvature, loss.curvature_sum / loss.hessian_rank), loss.hessian_rank, loss.logistic)
+    scale = loss.slope_sum
+    largest = min(loss.curvature, loss.curvature_sum / loss.hessian_rank)
+    curvature = Curvature(largest, loss.hessian_rank, loss.logistic, loss.saturating)
     for k, size in itertools.product(range(60), (0.3, 1.0, 1e6)):
         row = rng.standard_normal(2)
         row *= size / np.linalg.norm(row)

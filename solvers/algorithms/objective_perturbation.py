@@ -46,13 +46,14 @@ def objective_perturbation(
     Parameters
     ----------
     problem : Problem
-        With a loss of x . theta that is twice continuously differentiable and Lipschitz everywhere: `Logistic`, `Multinomial`.
+        With a loss of x . theta that is twice continuously differentiable and Lipschitz everywhere: `Logistic`, `Multinomial`, `PseudoHuber`.
     epsilon, delta : float
         The budget; without delta, or with delta = 0, the release is purely epsilon-DP.
     noise_multiplier : float, instead of the budget
         lam > 0, noise over the Lipschitz constant L. Needs `law` and `regularization`.
     law : {"gamma", "gaussian"}
-        Of b: density proportional to ``e^{-|b|/(L lam)}``, which is pure, or N(0, (L lam)^2 I). Default by the budget.
+        Of b: density proportional to ``e^{-|b|/(L lam)}``, which is pure, or N(0, (L lam)^2 I). Default by the budget. From three
+        classes on |b| is the sum of the l2 norms of b's columns, one a class, and L bounds the same sum for a gradient.
     regularization : float
         Delta > 0, no less than the problem's ridge, which is part of it. Default the one that makes the bound on the excess risk
         least, ``(E|b|^2/Delta + Delta rho^2)/2`` with rho the radius of C: it looks at no record and needs a bounded set.
@@ -99,9 +100,10 @@ def objective_perturbation(
     limit = TOLERANCE * bounds.lipschitz
     if gradient_tolerance is not None:
         limit = _check.real(OWNER, "gradient_tolerance", gradient_tolerance, low=0.0, open_low=True)
+    pure = plan.law == "gamma"
     b = gate.objective_noise(
-        problem.data_gradient, problem.dimension, sensitivity=problem.sensitivity(bounds.lipschitz),
-        noise_multiplier=plan.noise_multiplier, law=plan.law,
+        problem.data_gradient, problem.dimension, sensitivity=problem.sensitivity(bounds.block_sum if pure else bounds.lipschitz),
+        noise_multiplier=plan.noise_multiplier, law=plan.law, blocks=bounds.blocks if pure else 1,
     )  # fmt: skip
     objective = Objective(problem, plan.regularization, b)
     theta = minimise(objective, 0.5 * limit)
@@ -119,9 +121,15 @@ def objective_perturbation(
 @final
 @dataclass(frozen=True)
 class _Bounds:
-    """What privacy rests on, over the whole space."""
+    """What privacy rests on, over the whole space.
+
+    A gradient is x phi', K columns; its norm is at most `lipschitz`, and the norms of its columns add up to at most `block_sum`. From
+    three classes on, noise for that sum is smaller: sqrt K 2 q against K sqrt 2 q in norm, q entries a column.
+    """
 
     lipschitz: float
+    block_sum: float
+    blocks: int
     smoothness: float
     curvature: Curvature
     span: int
@@ -140,8 +148,9 @@ def _bounds(problem: Problem) -> _Bounds:
     if math.isinf(lipschitz):
         _check.refuse(OWNER, "problem", "with a loss that is Lipschitz on the whole space", loss, "The minimum is taken there.")
     largest = min(loss.curvature, loss.curvature_sum / loss.hessian_rank) * reach * reach
-    curvature = Curvature(largest, loss.hessian_rank, loss.logistic)
-    return _Bounds(lipschitz, loss.smoothness(reach), curvature, loss.gradient_span, loss.one_signed)
+    curvature = Curvature(largest, loss.hessian_rank, loss.logistic, loss.saturating)
+    blocks = loss.outputs if loss.outputs > 2 else 1
+    return _Bounds(lipschitz, loss.slope_sum * reach if blocks > 1 else lipschitz, blocks, loss.smoothness(reach), curvature, loss.gradient_span, loss.one_signed)
 
 
 @final
@@ -193,13 +202,13 @@ def _planned(
 
 def _for_pure(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float | None) -> _Plan:
     output = PURE_SHARE * aim.epsilon
-    left, p = (aim.epsilon - output) * (1.0 - 1e-13), problem.dimension
+    left, p = (aim.epsilon - output) * (1.0 - 1e-13), problem.dimension // bounds.blocks
 
     def noise(delta: float) -> float:
         return PureCost.noise(left, delta, bounds.curvature, aim.adjacency)
 
     def spread(delta: float) -> float:
-        return math.sqrt(p * (p + 1.0)) * bounds.lipschitz * noise(delta)
+        return math.sqrt(bounds.blocks * p * (p + 1.0)) * bounds.block_sum * noise(delta)
 
     chosen = _regularization(problem, bounds, fixed, spread)
     lam = noise(chosen)
