@@ -80,6 +80,15 @@ class Gate:
         """
         return self.source.choice(np.asarray(scores) * (epsilon / (2.0 * sensitivity)))
 
+    def select_count(self, counts: Array, *, epsilon: float) -> int:
+        """The index k with probability proportional to e^{epsilon counts_k}.
+
+        A record that joins raises every count by something in [0, 1], and lowers none: so under add-or-remove the log-ratio has range
+        epsilon, without the 2 of `select`. Accounted by ``ExponentialMechanism(epsilon)`` there, and under replace-one by
+        ``ExponentialMechanism(2 * epsilon)``. Public numbers may be added to counts.
+        """
+        return self.source.choice(np.asarray(counts) * epsilon)
+
     def prefix_sums(
         self, factorisation: Factorisation, participation: Participation, dimension: int, *, sensitivity: float, noise_multiplier: float
     ) -> PrefixSums:

@@ -70,6 +70,12 @@ class Recorder(Gate):
 
         return self._answer("select", scores, sensitivity, epsilon, fresh)
 
+    def select_count(self, counts, *, epsilon):
+        def fresh():
+            return int(np.argmax(counts)) if self.noise_off else Gate.select_count(self, counts, epsilon=epsilon)
+
+        return self._answer("count", counts, 1.0, epsilon, fresh)
+
     def prefix_sums(self, factorisation, participation, dimension, *, sensitivity, noise_multiplier):
         """A stream that is recorded as what it is: one Gaussian query of C G, asked when the last step is in."""
         scale = 0.0 if self.noise_off else noise_multiplier
@@ -106,7 +112,7 @@ class Recorder(Gate):
     def ledger(self, adjacency: str) -> Any:
         """The composition of what was asked, each query as its docstring at the gate says."""
         double = 2 if adjacency == "replace-one" else 1
-        kinds = {"gaussian": Gaussian, "laplace": Laplace} | dict.fromkeys(("select", "sample"), lambda e: ExponentialMechanism(double * e))
+        kinds = {"gaussian": Gaussian, "laplace": Laplace} | dict.fromkeys(("select", "count", "sample"), lambda e: ExponentialMechanism(double * e))
         steps = [kinds[q.kind](q.noise) if q.sampling == 1.0 else PoissonSampled(kinds[q.kind](q.noise), q.sampling) for q in self.queries]
         return sum(steps[1:], start=steps[0])
 
@@ -145,6 +151,9 @@ class Halved(Gate):
     def select(self, scores, *, sensitivity, epsilon):
         return super().select(scores, sensitivity=sensitivity, epsilon=2 * epsilon)
 
+    def select_count(self, counts, *, epsilon):
+        return super().select_count(counts, epsilon=2 * epsilon)
+
     def prefix_sums(self, factorisation, participation, dimension, *, sensitivity, noise_multiplier):
         return super().prefix_sums(factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
 
@@ -167,7 +176,7 @@ def moved(first: list[Query], second: list[Query]) -> float:
         change = a.value - b.value
         size = {
             "gaussian": lambda d: np.linalg.norm(d), "laplace": lambda d: np.abs(d).sum(), "select": lambda d: np.abs(d).max(),
-            "objective": lambda d: np.linalg.norm(d, axis=1).sum(axis=1).max(), "sample": np.ptp, "covered": np.abs,
+            "count": lambda d: np.ptp(np.append(d, 0.0)), "objective": lambda d: np.linalg.norm(d, axis=1).sum(axis=1).max(), "sample": np.ptp, "covered": np.abs,
         }[a.kind](change)  # fmt: skip
         worst = max(worst, float(size) / a.sensitivity)
     return worst

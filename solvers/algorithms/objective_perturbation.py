@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +12,9 @@ from scipy.optimize import minimize_scalar
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
+from dpaccount.curves.profile import PrivacyProfile
+from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.pair import DominatingPair, Guarantee
 from solvers.arguments import noise_or_budget, setting
 from solvers.budget import Budget
 from solvers.losses import LinearLoss
@@ -37,6 +40,7 @@ def objective_perturbation(
     law: str | None = None,
     regularization: float | None = None,
     gradient_tolerance: float | None = None,
+    before: DominatingPair | None = None,
     adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE,
     random: Any = None,
     reveal_unprotected: bool = False,
@@ -59,6 +63,9 @@ def objective_perturbation(
         least, ``(E|b|^2/Delta + Delta rho^2)/2`` with rho the radius of C: it looks at no record and needs a bounded set.
     gradient_tolerance : float
         gamma > 0, which the gradient's norm must not exceed. Default 1e-5 L.
+    before : DominatingPair, with a budget
+        What earlier releases about the same records cost, such as a scale that this run uses: the budget and the guarantee hold for all.
+        Of Gaussians, which share the Gaussian law's curve, and of steps with a pure epsilon, which is taken off the budget's.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     random : RandomSource, optional
         Default the operating system's generator.
@@ -96,7 +103,8 @@ def objective_perturbation(
     run = setting(OWNER, problem, adjacency, random, reveal_unprotected)
     relation, gate = run.relation, run.gate
     bounds = _bounds(problem)
-    plan = _planned(problem, bounds, relation, epsilon, delta, noise_multiplier, law, regularization)
+    earlier = _before(before, relation)
+    plan = _planned(problem, bounds, relation, epsilon, delta, noise_multiplier, law, regularization, earlier)
     limit = TOLERANCE * bounds.lipschitz
     if gradient_tolerance is not None:
         limit = _check.real(OWNER, "gradient_tolerance", gradient_tolerance, low=0.0, open_low=True)
@@ -115,7 +123,40 @@ def objective_perturbation(
     theta = problem.constraint.project(theta)
     unprotected = {"objective": problem.objective(theta), "gradient_norm": reached} if run.reveal else None
     shown = {**plan.diagnostics(), "gradient_tolerance": limit, "secure_noise": gate.secure}
-    return Release(theta, plan.cost.guarantee(*plan.through), relation, shown, unprotected)
+    return Release(theta, earlier.beside(plan.cost.guarantee(*plan.through)), relation, shown, unprotected)
+
+
+@final
+@dataclass(frozen=True)
+class _Before:
+    """What came earlier: a Gaussian-DP parameter, and the pure rest with its epsilon."""
+
+    mu: float = 0.0
+    rest: DominatingPair | None = None
+    epsilon: float = 0.0
+
+    def beside(self, guarantee: Guarantee) -> Guarantee:
+        return guarantee if self.rest is None else guarantee + self.rest
+
+
+def _before(given: DominatingPair | None, relation: Adjacency) -> _Before:
+    if given is None:
+        return _Before()
+    pair: DominatingPair = _check.instance(OWNER, "before", given, DominatingPair, "a DominatingPair")
+    squares, rest = [0.0], None
+    for step, count in pair.terms:
+        if isinstance(step, Gaussian) and step.noise_multiplier > 0.0:
+            squares.append(count / step.noise_multiplier**2)
+        else:
+            rest = count * step if rest is None else rest + count * step
+    double = 2.0 if relation is Adjacency.REPLACE_ONE else 1.0
+    mu = double * math.sqrt(math.fsum(squares)) * (1.0 + 1e-15)
+    if rest is None:
+        return _Before(mu)
+    epsilon = PrivacyProfile(rest, relation).epsilon(delta=0.0).upper
+    if not math.isfinite(epsilon):
+        _check.refuse(OWNER, "before", "of Gaussians and steps with a pure epsilon", given)
+    return _Before(mu, rest, float(epsilon) * (1.0 + 1e-12))
 
 
 @final
@@ -178,7 +219,8 @@ class _Plan:
 
 
 def _planned(
-    problem: Problem, bounds: _Bounds, relation: Adjacency, epsilon: Any, delta: Any, noise_multiplier: Any, law: Any, regularization: Any
+    problem: Problem, bounds: _Bounds, relation: Adjacency, epsilon: Any, delta: Any, noise_multiplier: Any, law: Any, regularization: Any,
+    earlier: _Before,
 ) -> _Plan:
     if law is not None:
         _check.choice(OWNER, "law", law, LAWS)
@@ -189,6 +231,8 @@ def _planned(
     lam, aim = noise_or_budget(OWNER, relation, epsilon, delta, noise_multiplier, pure=pure, low=1e-6, high=1e12)
     if aim is None:
         assert lam is not None
+        if earlier != _Before():
+            _check.refuse(OWNER, "before", "given with a budget alone", noise_multiplier, kind=TypeError)
         if law is None:
             _check.refuse(OWNER, "law", "given with noise_multiplier", law, kind=TypeError)
         if fixed is None:
@@ -197,7 +241,12 @@ def _planned(
     if law == "gamma" and not pure:
         hint = "Gamma noise is pure: leave delta out, or ask for the Gaussian law."
         _check.refuse(OWNER, "delta", "0 or left out with law='gamma'", delta, hint)
-    return _for_pure(problem, bounds, aim, fixed) if pure else _for_gaussian(problem, bounds, aim, fixed)
+    if pure and earlier.mu:
+        _check.refuse(OWNER, "before", "pure where the budget is", earlier.mu, "Gaussian noise has no pure guarantee.")
+    if not earlier.epsilon < aim.epsilon:
+        _check.refuse(OWNER, "epsilon", f"above what was spent before, {earlier.epsilon:g}", aim.epsilon)
+    aim = replace(aim, epsilon=aim.epsilon - earlier.epsilon)
+    return _for_pure(problem, bounds, aim, fixed) if pure else _for_gaussian(problem, bounds, aim, fixed, earlier.mu)
 
 
 def _for_pure(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float | None) -> _Plan:
@@ -223,9 +272,9 @@ def _pure(lam: float, output: float, chosen: float, bounds: _Bounds, relation: A
     return _Plan("gamma", lam, 1.0 / output, chosen, cost, theorem)
 
 
-def _for_gaussian(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float | None) -> _Plan:
+def _for_gaussian(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float | None, earlier: float) -> _Plan:
     def multiplier(delta: float, precision: float = 1e-12) -> float:
-        mu = largest_mu(lambda m: _gaussian_cost(m, delta, bounds, aim.adjacency), aim.epsilon, aim.delta, precision)
+        mu = largest_mu(lambda m: _gaussian_cost(m, delta, bounds, aim.adjacency, earlier), aim.epsilon, aim.delta, precision)
         return 1.0 / mu if mu else math.inf
 
     def spread(delta: float) -> float:
@@ -235,17 +284,19 @@ def _for_gaussian(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float |
     lam = multiplier(chosen)
     if math.isinf(lam):
         _too_little(bounds, chosen, aim.epsilon)
-    return _gaussian(1.0 / lam, chosen, bounds, aim.adjacency, aim.epsilon)
+    return _gaussian(1.0 / lam, chosen, bounds, aim.adjacency, aim.epsilon, earlier)
 
 
-def _gaussian(mu: float, chosen: float, bounds: _Bounds, relation: Adjacency, aim: float | None = None) -> _Plan:
-    cost = _gaussian_cost(mu, chosen, bounds, relation)
-    return _Plan("gaussian", 1.0 / mu, 1.0 / cost.output, chosen, cost, aim=aim)
+def _gaussian(
+    mu: float, chosen: float, bounds: _Bounds, relation: Adjacency, aim: float | None = None, earlier: float = 0.0
+) -> _Plan:
+    cost = _gaussian_cost(mu, chosen, bounds, relation, earlier)
+    return _Plan("gaussian", 1.0 / mu, 1.0 / (GAUSSIAN_SHARE * mu), chosen, cost, aim=aim)
 
 
-def _gaussian_cost(mu: float, chosen: float, bounds: _Bounds, relation: Adjacency) -> GaussianCost:
+def _gaussian_cost(mu: float, chosen: float, bounds: _Bounds, relation: Adjacency, earlier: float = 0.0) -> GaussianCost:
     determinant = bounds.curvature.log_determinant(chosen)
-    return GaussianCost(mu, determinant, GAUSSIAN_SHARE * mu, bounds.span, bounds.one_signed, relation)
+    return GaussianCost(mu, determinant, math.hypot(GAUSSIAN_SHARE * mu, earlier), bounds.span, bounds.one_signed, relation)
 
 
 def _regularization(problem: Problem, bounds: _Bounds, fixed: float | None, spread: Any) -> float:
