@@ -112,7 +112,8 @@ class Recorder(Gate):
     def ledger(self, adjacency: str) -> Any:
         """The composition of what was asked, each query as its docstring at the gate says."""
         double = 2 if adjacency == "replace-one" else 1
-        kinds = {"gaussian": Gaussian, "laplace": Laplace} | dict.fromkeys(("select", "count", "sample"), lambda e: ExponentialMechanism(double * e))
+        kinds = {"gaussian": Gaussian, "laplace": Laplace}
+        kinds |= dict.fromkeys(("select", "count", "sample"), lambda e: ExponentialMechanism(double * e))
         steps = [kinds[q.kind](q.noise) if q.sampling == 1.0 else PoissonSampled(kinds[q.kind](q.noise), q.sampling) for q in self.queries]
         return sum(steps[1:], start=steps[0])
 
@@ -176,7 +177,8 @@ def moved(first: list[Query], second: list[Query]) -> float:
         change = a.value - b.value
         size = {
             "gaussian": lambda d: np.linalg.norm(d), "laplace": lambda d: np.abs(d).sum(), "select": lambda d: np.abs(d).max(),
-            "count": lambda d: np.ptp(np.append(d, 0.0)), "objective": lambda d: np.linalg.norm(d, axis=1).sum(axis=1).max(), "sample": np.ptp, "covered": np.abs,
+            "count": lambda d: np.ptp(np.append(d, 0.0)),
+            "objective": lambda d: np.linalg.norm(d, axis=1).sum(axis=1).max(), "sample": np.ptp, "covered": np.abs,
         }[a.kind](change)  # fmt: skip
         worst = max(worst, float(size) / a.sensitivity)
     return worst

@@ -19,7 +19,18 @@ from solvers.algorithms import (
 )
 from solvers.estimators import PrivateLinearRegression, PrivateLogisticRegression, PrivateSparseLogisticRegression
 from solvers.factorisations import BinaryTree, SquareRoot
-from solvers.losses import TRUSTED, ClippedSquared, HuberHinge, LinearLoss, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.losses import (
+    TRUSTED,
+    ClippedSquared,
+    HuberHinge,
+    LinearLoss,
+    Logistic,
+    Multinomial,
+    PerExampleLoss,
+    PseudoHuber,
+    Quantile,
+    Squared,
+)
 from solvers.problem import Problem
 from solvers.release import Release
 from solvers.sets import Box, L1Ball, L2Ball, Polytope, Simplex
@@ -84,7 +95,7 @@ def counted(features, labels, adjacency, gate):
 
 def face(make, **options):
     """A runner of a scikit-learn face."""
-    options = {"steps": 4, **options}
+    options = {"steps": 4} | options
 
     def run(features, labels, adjacency, gate):
         return make(adjacency=adjacency, random_state=gate, **options).fit(features, labels).release_
@@ -176,6 +187,14 @@ PROBED: dict[str, Probed] = {
     "logistic face": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0)), least=0.8),
     "logistic face, clipped rows": Probed(face(PrivateLogisticRegression, classes=(-1.0, 1.0), row_treatment="clip"), least=0.8),
     "logistic face, three classes": Probed(face(PrivateLogisticRegression, classes=(0, 1, 2)), labels=(0.0, 1.0, 2.0), least=0.8),
+    "logistic face, pure": Probed(face(PrivateLogisticRegression, delta=0.0, classes=(-1.0, 1.0)), ledger=False),
+    "logistic face, perturbed": Probed(
+        face(PrivateLogisticRegression, algorithm="objective_perturbation", classes=(0, 1, 2)), (0.0, 1.0, 2.0), ledger=False
+    ),
+    "linear face, pure": Probed(face(PrivateLinearRegression, delta=0.0), labels=(-1e300, 0.0, 1e-300, 3.0), ledger=False),
+    "linear face, perturbed": Probed(
+        face(PrivateLinearRegression, algorithm="objective_perturbation", label_range=(-2.0, 3.0)), (-1e300, 0.0, 1e300), ledger=False
+    ),
     "sparse face": Probed(face(PrivateSparseLogisticRegression, classes=(-1.0, 1.0), steps=12), least=0.5),
     "linear face": Probed(face(PrivateLinearRegression, label_range=(-2.0, 3.0)), labels=(-1e300, 0.0, 1e300)),
     "linear face, range found": Probed(face(PrivateLinearRegression), labels=(-1e300, 0.0, 1e-300, 3.0)),
@@ -200,6 +219,7 @@ PROBED: dict[str, Probed] = {
     "objective perturbation, intercept and ridge": Probed(
         perturbed(Logistic(), {"intercept": True, "ridge": 0.1}, noise_multiplier=2.0, law="gaussian", regularization=1.0), ledger=False
     ),
+    "objective perturbation, pseudo-huber": Probed(perturbed(PseudoHuber(0.5), epsilon=1.0), (-1e300, 0.1, 1e300), ledger=False),
     "objective perturbation, multinomial": Probed(perturbed(Multinomial(3), epsilon=1.0), labels=(0.0, 1.0, 2.0), ledger=False),
     "exponential mechanism, logistic": Probed(drawn(Logistic())),
     "exponential mechanism, hinge in a box": Probed(drawn(HuberHinge(0.1), Box(-1.0, 1.0)), least=0.5),

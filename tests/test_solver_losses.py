@@ -191,7 +191,8 @@ def test_bounded_labels_are_clipped_inside():
     "make",
     [
         lambda: Logistic(0.0), lambda: Logistic(1.1), lambda: HuberHinge(0.0), lambda: Squared(-1.0), lambda: Quantile(1.0),
-        lambda: Multinomial(1), lambda: ClippedSquared(np.nan), lambda: PseudoHuber(0.0), lambda: Logistic(1.0, -1.0), lambda: Logistic(margin=np.inf),
+        lambda: Multinomial(1), lambda: ClippedSquared(np.nan),
+        lambda: PseudoHuber(0.0), lambda: Logistic(1.0, -1.0), lambda: Logistic(margin=np.inf),
     ],
 )
 def test_parameters_outside_their_domain_are_refused(make):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, final
 
 import numpy as np
@@ -251,6 +251,7 @@ def _default_steps(problem: Problem, aim: Budget | None, size: float | None) -> 
     return int(min(max(math.ceil(size * size * aim.epsilon**2 / problem.dimension), 1), MOST_STEPS))
 
 
+@lru_cache(maxsize=256)
 def _least_noise(aim: Budget, steps: int, probability: float, before: DominatingPair | None) -> float:
     """The least noise multiplier with which the steps, after `before`, keep the budget."""
     closed = gaussian_steps_noise(aim, steps, before) if probability == 1.0 else None

@@ -50,7 +50,8 @@ def objective_perturbation(
     Parameters
     ----------
     problem : Problem
-        With a loss of x . theta that is twice continuously differentiable and Lipschitz everywhere: `Logistic`, `Multinomial`, `PseudoHuber`.
+        With a loss of x . theta that is twice continuously differentiable and Lipschitz everywhere: `Logistic`, `Multinomial`,
+        `PseudoHuber`.
     epsilon, delta : float
         The budget; without delta, or with delta = 0, the release is purely epsilon-DP.
     noise_multiplier : float, instead of the budget
@@ -136,7 +137,7 @@ class _Before:
     epsilon: float = 0.0
 
     def beside(self, guarantee: Guarantee) -> Guarantee:
-        return guarantee if self.rest is None else guarantee + self.rest
+        return guarantee if self.rest is None else self.rest + guarantee
 
 
 def _before(given: DominatingPair | None, relation: Adjacency) -> _Before:
@@ -191,7 +192,8 @@ def _bounds(problem: Problem) -> _Bounds:
     largest = min(loss.curvature, loss.curvature_sum / loss.hessian_rank) * reach * reach
     curvature = Curvature(largest, loss.hessian_rank, loss.logistic, loss.saturating)
     blocks = loss.outputs if loss.outputs > 2 else 1
-    return _Bounds(lipschitz, loss.slope_sum * reach if blocks > 1 else lipschitz, blocks, loss.smoothness(reach), curvature, loss.gradient_span, loss.one_signed)
+    block_sum = loss.slope_sum * reach if blocks > 1 else lipschitz
+    return _Bounds(lipschitz, block_sum, blocks, loss.smoothness(reach), curvature, loss.gradient_span, loss.one_signed)
 
 
 @final

@@ -11,11 +11,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpaccount import _check
+from solvers.budget import Budget, budget
 from solvers.gate import Gate, gate_of
 from solvers.problem import Problem
 from solvers.random import RandomSource
 from solvers.release import Release
 from solvers.rows import RowRule
+from solvers.sets import L2Ball
 
 Array = npt.NDArray[np.float64]
 DTYPES = [np.float64, np.float32]
@@ -45,15 +47,26 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return gate_of(type(self).__name__, self.random_state)
         return Gate(RandomSource.seeded_for_tests_only(int(check_random_state(self.random_state).randint(2**31))))
 
-    def _problem(self, features: Any, labels: Any, loss: Any, **options: Any) -> Problem:
-        """The problem with this face's rows; the intercept is a constant of the size of the rows' bound."""
+    def _problem(self, features: Any, labels: Any, loss: Any, constant: float = 1.0, **options: Any) -> Problem:
+        """The problem with this face's rows; the intercept is a constant of that share of the rows' bound."""
+        size = _check.real(type(self).__name__, "row_norm_bound", self.row_norm_bound, low=0.0, open_low=True)
         return Problem(
-            features, labels, loss, row_norm_bound=self.row_norm_bound, row_treatment=self.row_treatment,
-            intercept=bool(self.fit_intercept), **options,
+            features, labels, loss, row_norm_bound=size, row_treatment=self.row_treatment,
+            intercept=constant * size if self.fit_intercept else False, **options,
         )  # fmt: skip
 
-    def _algorithm(self, owner: str, known: tuple[str, ...]) -> str:
-        return _check.choice(owner, "algorithm", self.algorithm, known)
+    def _within(self, radius: float) -> L2Ball:
+        """A ball that scores of a bounded row leave at `radius`."""
+        return L2Ball(radius / self.row_norm_bound)
+
+    def _aim(self, owner: str) -> Budget:
+        """The budget; which algorithm can keep it is another question."""
+        return budget(owner, self.epsilon, self.delta, self.adjacency, pure=True)
+
+    def _algorithm(self, owner: str, known: tuple[str, ...], default: str) -> str:
+        """The algorithm by name."""
+        found: str = _check.choice(owner, "algorithm", self.algorithm, known)
+        return default if found == "auto" else found
 
     def _say(self, release: Release) -> None:
         """What a fitted face says about privacy."""

@@ -10,19 +10,22 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from dpaccount import _check
-from dpaccount.mechanisms.gaussian import Gaussian
+from dpaccount.pair import DominatingPair
 from solvers.algorithms.gradient_descent import gradient_descent
-from solvers.budget import Budget, budget
+from solvers.algorithms.objective_perturbation import objective_perturbation
+from solvers.budget import Budget
 from solvers.estimators._base import DTYPES, Array, PrivateLinearModel
-from solvers.estimators.label_range import noisy_range, range_noise
+from solvers.estimators.label_range import RangeQuery
 from solvers.gate import Gate
-from solvers.losses import ClippedSquared
+from solvers.losses import ClippedSquared, PseudoHuber
 from solvers.problem import Problem
 from solvers.release import Release
 
 OWNER = "PrivateLinearRegression"
-ALGORITHMS = ("auto", "gradient_descent")
-RESIDUAL, REACH = 0.25, 1.0
+ALGORITHMS = ("auto", "gradient_descent", "objective_perturbation")
+RESIDUAL = 0.25  # where squares give way to lines
+REACH = 1.0  # of gradient descent
+RADIUS, CONSTANT = 1.5, 0.5  # of objective perturbation
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -102,37 +105,44 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
 
     def fit(self, X: Any, y: Any) -> PrivateLinearRegression:  # noqa: N803
         """Fit with a fresh use of the budget: two fits on the same records cost twice."""
-        self._algorithm(OWNER, ALGORITHMS)
+        aim = self._aim(OWNER)
+        way = self._algorithm(OWNER, ALGORITHMS, "gradient_descent" if aim.delta else "objective_perturbation")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=DTYPES, y_numeric=True)  # noqa: N806
-        aim, gate = budget(OWNER, self.epsilon, self.delta, self.adjacency), self._gate()
+        gate = self._gate()
         self.label_range_, before = self._range(np.asarray(y, dtype=float), gate, aim)
         low, high = self.label_range_
         self._middle, self._half = low + (high - low) / 2.0, (high - low) / 2.0
         scaled = (np.clip(y, low, high) - self._middle) / self._half
-        problem = self._problem(X, scaled, ClippedSquared(RESIDUAL))
-        release = self._solved(problem, gate, aim, before)
+        solve = self._perturbed if way == "objective_perturbation" else self._descended
+        problem, release = solve(X, scaled, gate, aim, before)
         coefficients, intercept = problem.split(release.value)
         self.coef_ = self._half * coefficients
         self.intercept_ = self._middle + self._half * intercept
-        self._say(release)
+        self._say(replace(release, diagnostics={**release.diagnostics, "label_range": self.label_range_}))
         return self
 
-    def _range(self, y: Array, gate: Gate, aim: Budget) -> tuple[tuple[float, float], Gaussian | None]:
+    def _range(self, y: Array, gate: Gate, aim: Budget) -> tuple[tuple[float, float], DominatingPair | None]:
         """The range in use, and what finding it cost."""
         if self.label_range is None:
-            noise = range_noise(aim)
-            return noisy_range(y, gate, noise), Gaussian(noise)
+            query = RangeQuery.of(aim)
+            return query.find(y, gate), query.guarantee
         ends = _check.reals(OWNER, "label_range", self.label_range)
         if ends.shape != (2,) or not ends[0] < ends[1] or not np.isfinite(ends[1] - ends[0]):
             _check.refuse(OWNER, "label_range", "two numbers, low < high", self.label_range)
         return (float(ends[0]), float(ends[1])), None
 
-    def _solved(self, problem: Problem, gate: Gate, aim: Budget, before: Gaussian | None) -> Release:
-        release = gradient_descent(
+    def _descended(self, features: Any, labels: Array, gate: Gate, aim: Budget, before: DominatingPair | None) -> tuple[Problem, Release]:
+        problem = self._problem(features, labels, ClippedSquared(RESIDUAL))
+        return problem, gradient_descent(
             problem, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, random=gate, steps=self.steps, output="tail",
             reach=REACH / problem.row_bound, stable=True, before=before,
         )  # fmt: skip
-        return replace(release, diagnostics={**release.diagnostics, "label_range": self.label_range_})
+
+    def _perturbed(self, features: Any, labels: Array, gate: Gate, aim: Budget, before: DominatingPair | None) -> tuple[Problem, Release]:
+        problem = self._problem(features, labels, PseudoHuber(RESIDUAL), CONSTANT, constraint=self._within(RADIUS))
+        return problem, objective_perturbation(
+            problem, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, random=gate, before=before
+        )
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The linear prediction, kept in the range of labels."""

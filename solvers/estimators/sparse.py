@@ -7,7 +7,7 @@ from typing import Any
 
 from dpaccount import _check
 from solvers.algorithms.frank_wolfe import frank_wolfe
-from solvers.budget import budget, least_gaussian
+from solvers.budget import least_gaussian
 from solvers.estimators.classification import PrivateLogisticRegression
 from solvers.gate import Gate
 from solvers.losses import Logistic
@@ -94,6 +94,9 @@ class PrivateSparseLogisticRegression(PrivateLogisticRegression):
         tags.classifier_tags.multi_class = False
         return tags
 
+    def _chosen(self) -> str:
+        return self._algorithm(self._owner, self._algorithms, "frank_wolfe")
+
     def _rule(self) -> RowRule:
         return RowRule(self.entry_bound, norm="linf")
 
@@ -101,7 +104,7 @@ class PrivateSparseLogisticRegression(PrivateLogisticRegression):
         if self.classes_.size > 2:
             # scikit-learn's own words, by which its checks know such a refusal
             raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
-        aim = budget(OWNER, self.epsilon, self.delta, self.adjacency, pure=True)
+        aim = self._aim(OWNER)
         if aim.delta == 0.0 and (self.l1_radius is None or self.steps is None):
             hint = "The defaults follow from a Gaussian budget."
             _check.refuse(OWNER, "delta", "above 0, or l1_radius and steps given", self.delta, hint)

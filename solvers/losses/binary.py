@@ -101,7 +101,7 @@ class Logistic(LinearLoss):
         return np.where(margin >= self._bend, expit(margin - self.margin) * expit(self.margin - margin), 0.0)
 
     def probability(self, scores: Array) -> Array:
-        """Of label 1 where z is the minimiser for a mixed crowd: the share q with ``q phi'(z) = (1 - q) phi'(-z)``; 1/(1 + e^{-z}) at k = 0."""
+        """Of label 1 where z is best for a mixed crowd: the share q with ``q phi'(z) = (1 - q) phi'(-z)``; 1/(1 + e^{-z}) at k = 0."""
         up, down = (np.minimum(expit(self.margin + sign * scores), self.steepest) for sign in (1.0, -1.0))
         return np.asarray(up / (up + down))
 
