@@ -161,3 +161,13 @@ def probabilities(owner: str, name: str, value: Any) -> Array:
     if abs(total - 1.0) > 1e-9:
         refuse(owner, name, "a probability vector that sums to 1", value, f"It sums to {total!r}.")
     return vector
+
+
+def points(owner: str, name: str, value: Any) -> Any:
+    """Finite real or complex points of the plane, as an array."""
+    array = np.asarray(value) if isinstance(value, (int, float, complex, np.generic, np.ndarray, list, tuple)) else None
+    if array is None or array.dtype.kind not in "iufc":
+        refuse(owner, name, "a real or complex number, or an array of them", value, kind=TypeError)
+    if not np.isfinite(array).all():
+        refuse(owner, name, "finite", value)
+    return array

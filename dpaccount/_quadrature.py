@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpaccount._log import log_total, polar_log1p
 from dpaccount._panels import graded
-from dpaccount._strip import GOAL, Rounding, Strip, trapezoid
+from dpaccount._strip import GOAL, FlippedStrip, Rounding, Strip, trapezoid
 
 Array = npt.NDArray[np.float64]
 BULK = 52.0  # weights below e^-BULK of the largest are dropped: 3e-23, so that 10^9 steps lose nothing
@@ -60,6 +60,34 @@ class Density(NamedTuple):
     def provable(self) -> bool:
         """Whether every piece states its facts."""
         return all(piece.strip is not None for piece in self.pieces or (self,))
+
+
+def swapped(inner: Density) -> Density:
+    """The density of the swapped pair, in the outcome -x."""
+
+    def evaluate(y: Array) -> tuple[Array, Array]:
+        loss, log_q = inner.evaluate_q(-y)
+        return -loss, log_q
+
+    def under_q(y: Array) -> tuple[Array, Array]:
+        loss, log_p = inner.evaluate(-y)
+        return -loss, log_p
+
+    return Density(
+        evaluate=evaluate,
+        inverse=lambda loss: -inner.inverse(-loss),
+        window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
+        scale=inner.scale,
+        breaks=tuple(-b for b in reversed(inner.breaks)),
+        strip=None if inner.strip is None else FlippedStrip(inner.strip),
+        support=_flip(inner.support),
+        pieces=tuple(swapped(piece) for piece in inner.pieces),
+        under_q=under_q,
+    )
+
+
+def _flip(window: tuple[float, float]) -> tuple[float, float]:
+    return -window[1], -window[0]
 
 
 class Nodes(NamedTuple):

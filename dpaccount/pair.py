@@ -11,62 +11,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import ULP, log1m_exp, log_diff
+from dpaccount._facts import Facts as Facts
+from dpaccount._facts import Tails as Tails
+from dpaccount._facts import log_error as log_error
+from dpaccount._log import ULP, log1m_exp
 from dpaccount._quadrature import Density as Density
-from dpaccount._quadrature import Nodes, both_roundings, density_nodes, nodes_log_mgf
+from dpaccount._quadrature import Nodes, both_roundings, density_nodes, swapped
 from dpaccount._slip import Slip, atoms_slip
 from dpaccount._slip import log as safe_log
-from dpaccount._strip import FlippedStrip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 
 Array = npt.NDArray[np.float64]
 SHOWN = 12  # distinct steps in the text of a composition
-
-
-class Facts(NamedTuple):
-    """What engines need to know about one step.
-
-    log_p_only = log P{q = 0} and log_q_only = log Q{p = 0} are the masses at loss +inf and -inf;
-    (min_loss, max_loss) holds all other losses; `lattice` = (offset, step) if every loss is
-    offset + k step; `smooth` if the loss has a density and no atoms; `proved` if the pair is
-    known to dominate its mechanism; `upper_bound` if no mechanism need reach it: its curve is a bound from above on one
-    that is not known, so that nothing is known from below, of a composition that contains it neither.
-    """
-
-    log_p_only: float = -np.inf
-    log_q_only: float = -np.inf
-    min_loss: float = -np.inf
-    max_loss: float = np.inf
-    lattice: tuple[float, float] | None = None
-    smooth: bool = False
-    proved: bool = True
-    upper_bound: bool = False
-
-
-class Tails(NamedTuple):
-    """log P[L > l], log P[L <= l], log Q[L > l], log Q[L <= l]; the loss +inf counts as above, -inf as below.
-
-    At an atom either convention may be used, if it is the same for P and Q. `error` bounds the relative error of
-    each probability beyond what rounding its own logarithm costs (`log_error`), for an event {L > l'} with l'
-    within rounding of l: the curve is stationary in the event, so that only its probabilities matter.
-    """
-
-    p_above: Any
-    p_below: Any
-    q_above: Any
-    q_below: Any
-    error: float = 1e-14
-
-
-def log_error(logs: Any, error: float) -> Any:
-    """Relative error of e^logs: `error`, and what rounding the logarithm and its terms costs (three ulps of it)."""
-    return error + 7e-16 * np.minimum(np.abs(logs), 1e6)
 
 
 class Guarantee(ABC):  # noqa: B024
@@ -107,7 +69,7 @@ class DominatingPair(Guarantee):
         complex or array
             Real for real input. ``K(0) = log(1 - P{q = 0})`` and ``K(-1) = log(1 - Q{p = 0})``.
         """
-        z = _points(z)
+        z = _check.points("log_mgf", "z", z)
         kind = complex if np.iscomplexobj(z) else float
         total = np.zeros(z.shape, dtype=kind)
         for step, times in self.terms:
@@ -161,16 +123,6 @@ class DominatingPair(Guarantee):
         low = sum(n * s.facts.min_loss for s, n in self.terms)
         high = sum(n * s.facts.max_loss for s, n in self.terms)
         return float(low), float(high)
-
-
-def _points(z: Any) -> Any:
-    """Finite real or complex points of the plane."""
-    array = np.asarray(z) if isinstance(z, (int, float, complex, np.generic, np.ndarray, list, tuple)) else None
-    if array is None or array.dtype.kind not in "iufc":
-        _check.refuse("log_mgf", "z", "a real or complex number, or an array of them", z, kind=TypeError)
-    if not np.isfinite(array).all():
-        _check.refuse("log_mgf", "z", "finite", z)
-    return array
 
 
 class Step(DominatingPair):
@@ -296,20 +248,6 @@ def plain_slip(step: Step, epsilon: float) -> Slip:
     return Slip(tails.error, epsilon + float(tails.q_above) + safe_log(2 * ULP * reach))
 
 
-def quadrature_log_mgf(step: Step, z: Any) -> Any:
-    """K(z) from the step's nodes, in the form log(mass) + log1p(sum p expm1(zl)), exact at z = 0 and z = -1."""
-    z = np.asarray(z)
-    real = np.real(z)
-    low, high = min(0.0, float(real.min(initial=0.0))), max(0.0, float(real.max(initial=0.0)))
-    rate = float(np.abs(np.imag(z)).max(initial=0.0)) if np.iscomplexobj(z) else 0.0
-    return nodes_log_mgf(step.nodes(low, high, rate), log_finite_mass(step), z)
-
-
-def log_finite_mass(step: Step) -> float:
-    """log P{L < inf}."""
-    return float(log1m_exp(step.facts.log_p_only))
-
-
 @final
 @dataclass(frozen=True)
 class Reversed(Step):
@@ -393,35 +331,7 @@ class Reversed(Step):
 @lru_cache(maxsize=256)
 def _swapped_density(step: Step) -> Density | None:
     inner = step.density()
-    return None if inner is None else _swapped(inner)
-
-
-def _swapped(inner: Density) -> Density:
-    """The density of the swapped pair, in the outcome -x."""
-
-    def evaluate(y: Array) -> tuple[Array, Array]:
-        loss, log_q = inner.evaluate_q(-y)
-        return -loss, log_q
-
-    def under_q(y: Array) -> tuple[Array, Array]:
-        loss, log_p = inner.evaluate(-y)
-        return -loss, log_p
-
-    return Density(
-        evaluate=evaluate,
-        inverse=lambda loss: -inner.inverse(-loss),
-        window=lambda low, high: _flip(inner.window(-1.0 - high, -1.0 - low)),
-        scale=inner.scale,
-        breaks=tuple(-b for b in reversed(inner.breaks)),
-        strip=None if inner.strip is None else FlippedStrip(inner.strip),
-        support=_flip(inner.support),
-        pieces=tuple(_swapped(piece) for piece in inner.pieces),
-        under_q=under_q,
-    )
-
-
-def _flip(window: tuple[float, float]) -> tuple[float, float]:
-    return -window[1], -window[0]
+    return None if inner is None else swapped(inner)
 
 
 @final
@@ -485,8 +395,3 @@ def compose(terms: Iterable[tuple[Any, int]]) -> DominatingPair:
         if count == 1:
             return step
     return Composition(tuple(merged.items()))
-
-
-def tail_log_delta(tails: Tails, epsilon: Any) -> Any:
-    """log(P[L > eps] - e^eps Q[L > eps]); loses digits where the two nearly cancel."""
-    return log_diff(tails.p_above, np.asarray(epsilon) + tails.q_above)

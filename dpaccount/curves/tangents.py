@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from dpaccount.curves.dual import LOWEST, ULP, Dual, Tangent, Value
 from dpaccount.curves.evaluate import PairOption
-from dpaccount.curves.trade_off import LOWEST, ULP, Dual, Tangent, Value
 from dpaccount.engines import auto
 from dpaccount.results import LogDelta
 

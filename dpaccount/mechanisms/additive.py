@@ -11,12 +11,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount._facts import tail_log_delta
 from dpaccount._log import ULP, log_diff
 from dpaccount._quadrature import Density
 from dpaccount._slip import Slip, log
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.atomic import atom_log_delta, atom_tails
-from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, plain_slip, quadrature_log_mgf, tail_log_delta
+from dpaccount.moments import quadrature_log_mgf
+from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, plain_slip
 
 Array = npt.NDArray[np.float64]
 CUT = 800.0  # support points of integer noise with probability below e^-CUT are left out

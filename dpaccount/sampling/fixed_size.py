@@ -16,7 +16,8 @@ from dpaccount._quadrature import Density
 from dpaccount._slip import Slip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.gaussian import Gaussian
-from dpaccount.pair import DominatingPair, Facts, Step, Tails, quadrature_log_mgf
+from dpaccount.moments import quadrature_log_mgf
+from dpaccount.pair import DominatingPair, Facts, Step, Tails
 from dpaccount.sampling.poisson import PoissonSampled, level_slip
 
 Array = npt.NDArray[np.float64]

@@ -19,7 +19,8 @@ from dpaccount._strip import ULP, LinearStrip
 from dpaccount.adjacency import Adjacency, parse, unsupported
 from dpaccount.mechanisms.additive import AdditiveMixture, AdditiveStep
 from dpaccount.mechanisms.pure import PureDP
-from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails, quadrature_log_mgf
+from dpaccount.moments import quadrature_log_mgf
+from dpaccount.pair import DominatingPair, Facts, Reversed, Step, Tails
 from dpaccount.sampling.sampled_strip import SampledStrip
 
 Array = npt.NDArray[np.float64]
