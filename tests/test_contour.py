@@ -185,3 +185,20 @@ def test_nodes_between_cuts_hold_the_mass_there_and_nothing_else(high, span, rev
     ends = step.tails(np.array([lower, upper]))
     above = np.exp(ends.p_above)
     assert np.exp(found.log_p).sum() == pytest.approx(above[0] - above[1], rel=1e-11)
+
+
+def test_far_below_the_mean_loss_the_integral_is_bounded_without_a_line():
+    """delta = 1 - E min(1, e^{eps - L}): where the latter underflows a bound on it is proof enough, and it is a bound where it does not."""
+    pair = 500_000 * PoissonSampled(Gaussian(1.0), 0.95)
+    axis = Axis(below(pair, np.inf), -1.0, 0.0, 0.0)
+    _, mean, variance = axis.cumulants(0.0)
+    far, near = (float(mean - k * np.sqrt(variance)) for k in (45.0, 30.0))
+    found = line.log_delta(pair, far)
+    assert found.certified
+    assert -1e-14 < found.lower <= found.upper == 0.0
+    drawn = line.contour(pair, near)
+    wave = np.exp(drawn.log_phi) / ((drawn.c + 1j * drawn.s) * (drawn.c + 1 + 1j * drawn.s)) * np.exp(-1j * near * drawn.s)
+    wave[0] /= 2
+    lacking = drawn.log_scale + np.log(abs(drawn.step / np.pi * float(np.real(wave.sum()))))
+    drawn._mass_only(axis, drawn.c)
+    assert lacking < drawn.log_scale < lacking + 20.0

@@ -92,7 +92,7 @@ class Contour:
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
         rough = log_scale - math.log(abs(c * (c + 1))) - 0.5 * math.log(2 * math.pi * bend)
         if middle and rough - axis.log_mass < -745.0:
-            self._mass_only(axis)
+            self._mass_only(axis, c)
             return
         goal = rough - self.aim
         self.alias: Alias | None = between_poles(c, eps, goal, spread) if middle else beside(axis, c, eps, goal, spread)
@@ -137,10 +137,14 @@ class Contour:
         shift = epsilon - self.epsilon
         return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
 
-    def _mass_only(self, axis: Axis) -> None:
-        self.c, self.s, self.step, self.middle = -0.5, np.zeros(1), 1.0, True
+    def _mass_only(self, axis: Axis, c: float) -> None:
+        """The integral is what delta lacks of the mass, E min(1, e^{eps - L}) <= e^{K(c) - c eps} for -1 < c < 0: it underflows."""
+        log_size = axis.log_mass + axis.log_mgf(c) + axis.rounding(c) - c * self.epsilon
+        self.c, self.s, self.step, self.middle = c, np.zeros(1), 1.0, True
         self.log_phi, self.size, self.alias = np.full(1, -np.inf + 0j), np.zeros(1), None
-        self.log_scale, self.log_mass, self.mass_error, self.slip = -np.inf, axis.log_mass, axis.mass_error, 0.0
+        self.log_mass, self.mass_error = axis.log_mass, axis.mass_error
+        self.log_scale, self.slip = log_size + 1e-9 * (1.0 + abs(log_size)), math.pi / self.step
+        self.proved = axis.proved and self.jump.margin.bounded
 
     def at(self, epsilon: float) -> Reading:
         """What the contour says at an epsilon near its own; raises `CannotVouch`."""
