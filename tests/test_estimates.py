@@ -10,11 +10,12 @@ import pytest
 
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, calibrate
 from dpaccount._log import ULP
-from dpaccount.engines import auto
+from dpaccount.engines import auto, invert
 from dpaccount.engines.line import answer as line
 from dpaccount.engines.line import estimate
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.saddle import saddle
+from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.line.terms import BENT, exp_beyond_linear
 from dpaccount.engines.line.waves import log_phi_along
 from dpaccount.mechanisms.discrete import DiscreteGaussian
@@ -190,3 +191,11 @@ def test_without_the_guide_the_searched_saddle_point_is_the_same(monkeypatch):
         assert searched.lower <= guided.upper
         assert guided.lower <= searched.upper
         assert Axis(below(pair, np.inf), -1.0, 1.0, 0.0).proved
+
+
+def test_a_sketch_whose_variance_cancels_is_still_a_guide():
+    """Losses that differ by 1e-9 of themselves: doubles leave no variance, or a negative one."""
+    pair = 78_340 * PoissonSampled(Gaussian(0.05797280452595252), 0.9187572789640432).reversed()
+    guess, _ = invert.guess_epsilon(pair, -26.726863253383527)
+    assert 0.0 < guess < math.inf
+    assert Sketch.of(below(pair, np.inf), 12.0).cumulants(5.0)[2] >= 0.0

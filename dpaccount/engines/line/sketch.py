@@ -63,7 +63,7 @@ class Sketch:
             times, own = self.nodes[i][0], first / mass
             k += times * (top + math.log(mass))
             mean += times * own
-            variance += times * (second / mass - own * own)
+            variance += times * max(second / mass - own * own, 0.0)  # which may cancel
         return k, mean, variance
 
     def rate(self, c: float, spread: float) -> float:
