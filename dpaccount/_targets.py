@@ -26,6 +26,7 @@ class Excess(ABC):
     """
 
     whole = True
+    steep = 1.0  # by about how much it falls when noise grows by a factor e
 
     @abstractmethod
     def __call__(self, profile: Any) -> tuple[float, float]: ...
@@ -105,6 +106,7 @@ class _Gap(Excess):
         self.epsilon, self.goal, self.whole = epsilon, goal, False
         self.hint: Hint | None = None
         self.lead: int | None = None
+        self.steep = 1.0 if epsilon == 0.0 else 2.0 * max(-goal, 1.0)  # of a Gaussian's tail
 
     def __call__(self, profile: Any) -> tuple[float, float]:
         if isinstance(profile, PrivacyProfile):

@@ -84,7 +84,7 @@ def test_a_ceiling_counts_the_atoms_that_no_node_stands_for():
     for at in (1.0, 70.0, 1000.0):
         assert found.at(at) >= left_out
         assert found.at(at) >= found._replace(log_left_out=-math.inf).at(at)
-    assert not line.excluded(pair, 70.0, left_out)[0]
+    assert not line.excluded(pair, 70.0, left_out)
 
 
 @pytest.mark.parametrize("case", RUNS, ids=named)

@@ -61,7 +61,7 @@ class PairOption:
             if found and epsilon == 0.0 and self.mutual:
                 found.append(found[0])
                 break
-            smaller = curve.under(epsilon, found[0].lower) if found and curve is not self.curves[0] else None
+            smaller = curve.under(epsilon, found[0].lower, self.curves[0].hint) if found and curve is not self.curves[0] else None
             found.append(smaller or curve(epsilon, goal))
             if found[-1].lower > goal and not self.one_sided:
                 break  # one direction already exceeds the goal
@@ -112,7 +112,7 @@ class PairOption:
             block = order[start : start + BLOCK]
             last = found[block[-1]]
             goal = -np.inf if last is None or not last.certified else last.lower
-            if not line.excluded(side, float(epsilons[block[0]]), goal)[0]:
+            if not line.excluded(side, float(epsilons[block[0]]), goal):
                 left.append(block)
         return np.concatenate(left) if left else np.empty(0, dtype=int)
 
@@ -154,6 +154,7 @@ class PairOption:
             found[0] if found[1] is not Status.OK else None for found in reached
         ]
         lead = 0
+        roots[0] = roots[0] or self._next_to_top(self.sides[0], log_delta)
         if roots[0] is None:
             guess, hint = (self.guess, None) if self.guess else invert.guess_epsilon(self.sides[0], log_delta)
             self.curves[0].look_at(hint)
@@ -163,11 +164,15 @@ class PairOption:
                 continue
             here = roots[lead]
             assert here is not None
-            if here.upper > 0.0:
-                smaller, sure = self.curves[i].below(here.lower, log_delta)
-                if smaller:  # this direction's epsilon is the smaller one
-                    roots[i] = here._replace(answer=here.answer._replace(certified=here.answer.certified and sure))
+            answer = self.curves[i].under(here.lower, log_delta, self.curves[lead].hint) if here.upper > 0.0 else None
+            if answer is None:
+                roots[i] = self._next_to_top(self.sides[i], log_delta)
+                if roots[i] is not None:
                     continue
+                answer = self.curves[i](here.lower, log_delta) if here.upper > 0.0 else None
+            if answer is not None and answer.upper <= log_delta:  # this direction's epsilon is the smaller one
+                roots[i] = here._replace(answer=here.answer._replace(certified=here.answer.certified and answer.certified))
+                continue
             roots[i] = invert.solve(self.curves[i], log_delta, here.estimate or 1e-6)
             if roots[i].upper > here.upper:  # type: ignore[union-attr]
                 lead = i
@@ -194,12 +199,16 @@ class PairOption:
             if high == np.inf:
                 return endless, Status.INFINITE_MASS
             return invert.Root(high, high, high, LogDelta(mass, mass, mass, True, "closed")), Status.PERFECT
-        single = not families(side)[1] and auto.select(side).engine in ("line", "smoothed")
-        ends = closed.near_top(side, log_delta) if single else None
-        if ends is not None:
-            answer = LogDelta(log_delta, log_delta, log_delta, True, "closed")
-            return invert.Root(ends[0], side.loss_range[1], ends[1], answer), Status.PERFECT
         return invert.Root(0.0, 0.0, 0.0, LogDelta(0.0, 0.0, 0.0, True, "closed")), Status.OK
+
+    @staticmethod
+    def _next_to_top(side: DominatingPair, log_delta: float) -> invert.Root | None:
+        """The epsilon next to the largest loss, where it is seen to lie there."""
+        single = side.loss_range[1] < np.inf and not families(side)[1] and auto.select(side).engine in ("line", "smoothed")
+        ends = closed.near_top(side, log_delta) if single else None
+        if ends is None:
+            return None
+        return invert.Root(ends[0], side.loss_range[1], ends[1], LogDelta(log_delta, log_delta, log_delta, True, "closed"))
 
     def rdp(self, order: Any) -> Any:
         """D_a, over directions the larger."""

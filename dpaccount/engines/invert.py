@@ -61,26 +61,22 @@ class DirectedCurve:
             self.pair, epsilon, self.method, goal, alone.quick or alone.nearby
         )
 
-    def under(self, epsilon: float, goal: float) -> LogDelta | None:
-        """An answer that says no more than that log delta < goal, if Chernoff's bound says so."""
+    def under(self, epsilon: float, goal: float, near: Hint | None = None) -> LogDelta | None:
+        """An answer that says no more than that log delta < goal, if Chernoff's bound says so, at first where `near` says."""
         if not (epsilon > 0.0 and goal > -np.inf):
             return None
         if self._ceiling is None or (not self._ceiling.at(epsilon) < goal and self._tries < CEILINGS):
+            near = near if self._ceiling is None else None
             self._tries += 1
             if self.quick is not None:
-                self._ceiling = estimate.ceiling(self.pair, epsilon) or self._ceiling
+                self._ceiling = estimate.ceiling(self.pair, epsilon, near) or self._ceiling
             elif self.method in ("auto", "line") and auto.select(self.pair).engine == "line":
-                found, hint = line.ceiling(self.pair, epsilon, goal)
+                found, hint = line.ceiling(self.pair, epsilon, goal, near)
                 self._ceiling = found or self._ceiling
                 self.look_at(hint)
         if self._ceiling is None or not self._ceiling.at(epsilon) < goal:
             return None
         return LogDelta(-np.inf, goal - 1e-9, goal, self.quick is None, "line", 1.0, -np.inf)
-
-    def below(self, epsilon: float, log_goal: float) -> tuple[bool, bool]:
-        """Whether log delta <= log_goal at epsilon, by Chernoff's bound if that is enough; and whether that is certified."""
-        answer = self.under(epsilon, log_goal) or self(epsilon, log_goal)
-        return answer.upper <= log_goal, answer.certified
 
     def look_at(self, hint: Hint | None) -> None:
         """Where a contour of a similar pair lay, unless this curve knows better."""

@@ -22,7 +22,7 @@ from dpaccount._log import ULP, log1m_exp, log_kappa, log_total
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.engines.line import expansion
-from dpaccount.engines.line.axis import Axis, below
+from dpaccount.engines.line.axis import Axis, Parts, below
 from dpaccount.engines.line.contour import Contour
 from dpaccount.engines.line.saddle import Hint, guided, saddle
 from dpaccount.engines.line.sketch import Sketch
@@ -32,6 +32,7 @@ from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
 VOUCH = 1e-7  # a larger relative error is not an answer
+FARTHER = 1.5  # the saddle point of a smaller direction lies farther out
 REACH = 42.0  # in units of 1/spread: how far most lines go
 
 
@@ -74,7 +75,9 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
     if not 0.01 * normal < epsilon < 100 * normal:
         return normal, None
     spread, c = math.sqrt(max(variance, 1e-300)), math.exp(here)
-    return epsilon, Hint(c, spread, REACH / spread if sketch is None else sketch.rate(c, spread))
+    if sketch is None:
+        return epsilon, Hint(c, spread, REACH / spread)
+    return epsilon, Hint(c, spread, sketch.rate(c, spread), epsilon)
 
 
 def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> Contour:
@@ -97,10 +100,10 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     return Nearby()(pair, epsilon)
 
 
-def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[bool, Hint | None]:
-    """Whether Chernoff's bound proves log delta < log_goal, and where the saddle point lies."""
-    found, hint = ceiling(pair, epsilon, log_goal)
-    return found is not None and found.at(epsilon) < log_goal, hint
+def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> bool:
+    """Whether Chernoff's bound proves log delta < log_goal."""
+    found, _ = ceiling(pair, epsilon, log_goal)
+    return found is not None and found.at(epsilon) < log_goal
 
 
 class Ceiling(NamedTuple):
@@ -117,31 +120,48 @@ class Ceiling(NamedTuple):
         return bound if self.log_left_out == -math.inf else float(np.logaddexp(bound, self.log_left_out)) + 1e-9
 
 
-def ceiling(pair: DominatingPair, epsilon: float, log_goal: float) -> tuple[Ceiling | None, Hint | None]:
-    """Chernoff's bound at the saddle point of `epsilon`, where it may lie below log_goal, and where that point is.
+def ceiling_at(parts: Parts, c: float, left_out: float) -> Ceiling | None:
+    """Chernoff's bound at a tilt c > 0, for parts with all of their mass; None where nodes cannot be had."""
+    try:
+        return _ceiling(Axis(parts, -1.0 if parts.whole else 0.0, c, 0.0), c, left_out)
+    except (CannotVouch, TooManyNodes):
+        return None
 
-    Where nodes for that saddle point cannot be had, that of a smaller epsilon may do as well.
+
+def _ceiling(axis: Axis, c: float, left_out: float) -> Ceiling | None:
+    return Ceiling(c, axis.log_mgf(c) + axis.rounding(c) + log_kappa(c), left_out) if axis.proved else None
+
+
+def ceiling(pair: DominatingPair, epsilon: float, log_goal: float, near: Hint | None = None) -> tuple[Ceiling | None, Hint | None]:
+    """Chernoff's bound where it may lie below log_goal at `epsilon`, and the saddle point there if it was looked for.
+
+    The saddle point of a larger direction may do, and where nodes for its own cannot be had, that of a smaller epsilon.
     """
     if not (epsilon > 0.0 and pair.log_p_only == -np.inf):
         return None, None
-    parts = below(pair, np.inf)
+    parts, left_out = below(pair, np.inf), _left_out(pair)
+    if near is not None and near.tilt > 0.0:
+        found = ceiling_at(parts, FARTHER * near.tilt, left_out)
+        if found is not None and found.at(epsilon) < log_goal:
+            return found, None
     guide = guided(parts, epsilon)
     if guide is not None:
         c, spread, sketch = guide
+        hint = Hint(c, spread, sketch.rate(c, spread), epsilon)
         if sketch.cumulants(c)[0] - sketch.cumulants(0.0)[0] - c * epsilon + log_kappa(c) >= log_goal:
-            return None, Hint(c, spread, sketch.rate(c, spread))
+            return None, hint
+        found = ceiling_at(parts, c, left_out)
+        if found is not None:
+            return found, hint
     for part in (1.0, 0.75, 0.5):
         try:
-            if guide is not None and part == 1.0:
-                axis, middle = Axis(parts, -1.0 if parts.whole else 0.0, c, 0.0), False
-            else:
-                axis, c, middle = saddle(parts, part * epsilon)
+            axis, c, middle = saddle(parts, part * epsilon)
             if middle:
                 return None, None
-            if axis.proved:
+            found = _ceiling(axis, c, left_out)
+            if found is not None:
                 spread = math.sqrt(axis.cumulants(c)[2])
-                hint = Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
-                return Ceiling(c, axis.log_mgf(c) + axis.rounding(c) + log_kappa(c), _left_out(pair)), hint
+                return found, Hint(c, spread, REACH / spread) if part == 1.0 and spread > 0.0 else None
         except (CannotVouch, TooManyNodes):
             continue
     return None, None

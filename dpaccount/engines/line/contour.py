@@ -11,6 +11,7 @@ Where a step does not state what this needs, truncation and nodes are estimated 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -122,7 +123,7 @@ class Contour:
         self.log_scale = axis.log_mass + k - c * eps
         self.log_phi, self.size, self.log_mass, self.mass_error = log_phi, size, axis.log_mass, axis.mass_error
         self.k, self.k_error, self.phase_error, self.tail = k, axis.rounding(c), slip, tail
-        self.hint = Hint(c, spread, axis.rate)
+        self.hint = Hint(c, spread, axis.rate, math.nan if middle else eps)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
         line = self.k_error + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         if cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
@@ -158,16 +159,24 @@ class Contour:
             raise CannotVouch("the digits cancel")
         return Reading(*(float(part[0]) for part in found))
 
+    @cached_property
+    def _kernels(self) -> npt.NDArray[np.complex128]:
+        """1/(z (z+1)) and 1/(z+1) along the line, the first of each halved."""
+        z = self.c + 1j * self.s
+        found = np.stack([1 / (z * (z + 1)), 1 / (z + 1)], axis=1)
+        found[0] /= 2
+        return found
+
+    @cached_property
+    def _size(self) -> float:
+        return float(self.size.sum())
+
     def readings(self, epsilon: Array) -> Readings:
         """`at` for many epsilons at once; the error is infinite where the digits cancel."""
-        z = self.c + 1j * self.s
-        wave = np.exp(self.log_phi - 1j * np.multiply.outer(epsilon, self.s))
-        wave[:, 0] /= 2
         scale = self.step / math.pi
         log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
-        value = scale * np.real(wave @ (1 / (z * (z + 1))))
-        slope = scale * np.real(wave @ (1 / (z + 1)))
-        size = float(self.size.sum())
+        value, slope = scale * np.real(np.exp(self.log_phi - np.multiply.outer(epsilon, 1j * self.s)) @ self._kernels).T
+        size = self._size
         absolute = scale * (self.slip + 2 * ULP * size * (1 + np.abs(self.s[-1] * epsilon)))
         if self.jump.log_p == self.jump.log_slack == -np.inf and self.alias is not None and not self.middle:
             with np.errstate(divide="ignore", invalid="ignore"):  # nothing to add

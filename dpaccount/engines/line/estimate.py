@@ -7,15 +7,17 @@ line does not end, nothing is said.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
 from dpaccount._log import log_kappa, polar_log1p
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.line.alias import guessed_period
-from dpaccount.engines.line.answer import Ceiling, reflected
+from dpaccount.engines.line.answer import FARTHER, Ceiling, reflected
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.saddle import ROOM, Hint, guided
+from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.line.waves import turned
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
@@ -30,20 +32,28 @@ FAR = 1.15  # how far beyond its visible end the line goes
 
 
 class Line:
-    """The line through the saddle point at `epsilon` >= 0; answers there and nearby. Raises `CannotVouch`."""
+    """The line through the saddle point at `epsilon` >= 0; answers there and nearby. Raises `CannotVouch`.
+
+    Given where a line lay for a similar pair at the same epsilon it runs through the same point.
+    """
 
     def __init__(self, pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> None:
         parts = below(pair, math.inf)
-        guide = guided(parts, epsilon, hint)
-        if guide is None or pair.log_p_only > -math.inf:
-            raise CannotVouch("no sketch serves")
-        c, spread, sketch = guide
-        reach = FAR * sketch.reach(c, spread)
+        if pair.log_p_only > -math.inf or parts.families:
+            raise CannotVouch("not one density after another")
+        if hint is not None and hint.epsilon == epsilon:
+            c, spread, reach = hint.tilt, hint.spread, hint.rate / BEYOND
+        else:
+            guide = guided(parts, epsilon, hint)
+            if guide is None:
+                raise CannotVouch("no sketch serves")
+            c, spread, sketch = guide
+            reach = FAR * sketch.reach(c, spread)
         try:
             axis = Axis(parts, -1.0 if parts.whole else 0.0, c + ROOM / spread, reach)
         except TooManyNodes as large:
             raise CannotVouch(str(large)) from large
-        self.hint = Hint(c, spread, BEYOND * reach)
+        self.hint = Hint(c, spread, BEYOND * reach, epsilon)
         self.epsilon, self.c, self.k = epsilon, c, axis.log_mgf(c)
         bend = axis.cumulants(c)[2] + 1 / c**2 + 1 / (c + 1) ** 2
         rough = self.k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
@@ -92,16 +102,30 @@ class Nearby:
         if epsilon < 0.0:
             self._swapped = self._swapped or Nearby()
             return reflected(self._swapped(pair.reversed(), -epsilon), epsilon)
-        if self._last is None or not self._last.reaches(epsilon):
-            self._last = Line(pair, epsilon, self.hint)
-            self.hint = self._last.hint
+        if self._last is not None and self._last.reaches(epsilon):
+            return self._last.answer(epsilon)
+        if self.hint is not None and self.hint.epsilon == epsilon:
+            with suppress(CannotVouch):
+                line = Line(pair, epsilon, self.hint)
+                found = line.answer(epsilon)
+                self._last = line
+                return found
+            self.hint = self.hint._replace(epsilon=math.nan)
+        self._last = None
+        self._last = Line(pair, epsilon, self.hint)
+        self.hint = self._last.hint
         return self._last.answer(epsilon)
 
 
-def ceiling(pair: DominatingPair, epsilon: float) -> Ceiling | None:
-    """Chernoff's bound at the saddle point of `epsilon`, as far as a sketch can tell."""
-    guide = guided(below(pair, math.inf), epsilon)
-    if guide is None or pair.log_p_only > -math.inf:
+def ceiling(pair: DominatingPair, epsilon: float, near: Hint | None = None) -> Ceiling | None:
+    """Chernoff's bound at the saddle point of `epsilon`, or a given one, as far as a sketch can tell."""
+    if pair.log_p_only > -math.inf:
         return None
-    c, _, sketch = guide
-    return Ceiling(c, sketch.cumulants(c)[0] - sketch.cumulants(0.0)[0] + log_kappa(c) + 1e-6)
+    parts = below(pair, math.inf)
+    if near is not None and near.tilt > 0.0:
+        c = FARTHER * near.tilt
+        sketch = Sketch.of(parts, c)
+    else:
+        guide = guided(parts, epsilon)
+        c, sketch = (0.0, None) if guide is None else (guide[0], guide[2])
+    return None if sketch is None else Ceiling(c, sketch.cumulants(c)[0] - sketch.cumulants(0.0)[0] + log_kappa(c) + 1e-6)

@@ -31,7 +31,7 @@ Array = npt.NDArray[np.float64]
 WORST = 30.0  # condition number beyond which a jump should be split off
 MOVE = 1.3  # spreads between the saddle points that one line serves, on either side
 RATIO = 1.8  # of counts that one line serves, on either side
-GRID = 60  # tilts at which K is tabulated
+GRID = 40  # tilts at which K is tabulated
 
 
 class Roots(NamedTuple):
@@ -85,7 +85,7 @@ def below(step: Step, counts: Array, epsilon: Array, log_delta: float) -> npt.ND
     try:
         axis = Axis(below_cut(step, np.inf), 0.0, 0.0, 0.0)
         spread = math.sqrt(max(axis.cumulants(0.0)[2], 1e-300) * float(counts[asked].min()))
-        for part in np.array_split(np.geomspace(0.02, 2.0, 40) * math.sqrt(-2.0 * log_delta) / spread, 4):
+        for part in np.array_split(np.geomspace(0.02, 2.0, 27) * math.sqrt(-2.0 * log_delta) / spread, 3):
             axis = Axis(axis.parts, 0.0, float(part[-1]), 0.0)
             if not axis.proved:
                 break
@@ -110,7 +110,7 @@ def _saddles(step: Step, counts: Array, log_delta: float) -> tuple[Array, Array,
     tilts = np.geomspace(0.2 * far / math.sqrt(float(counts.max())), 1.6 * far / math.sqrt(float(counts.min())), GRID)
     rows: list[tuple[float, float, float]] = []
     try:
-        for part in np.array_split(tilts, 6):
+        for part in np.array_split(tilts, 4):
             axis = Axis(axis.parts, 0.0, float(part[-1]), 0.0)
             rows += [axis.cumulants(float(c)) for c in part]
     except (CannotVouch, TooManyNodes):  # beyond the saddle points of all counts but the least, which others answer

@@ -15,16 +15,21 @@ RATE = 20.0  # times 1/spread: what most contours need of their nodes, so that t
 
 
 class Hint(NamedTuple):
-    """Where a nearby contour lay: its saddle point, the spread of the loss there and the rate its nodes resolved."""
+    """Where a nearby contour lay: its saddle point, the spread of the loss there and the rate its nodes resolved; and its epsilon."""
 
     tilt: float
     spread: float
     rate: float
+    epsilon: float = math.nan
 
 
 def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
     """Nodes for a line through the saddle point and for bounds beyond it, that point, and whether it lies in the middle strip."""
     bottom = -1.0 if parts.whole else 0.0  # see `Term.log_mgf`
+    if hint is not None and hint.epsilon == epsilon and hint.tilt > 0.0:
+        axis, c = Axis(parts, bottom, hint.tilt + 1.05 * ROOM / hint.spread, hint.rate), hint.tilt
+        if _near(axis, epsilon, c, hint.spread):
+            return axis, c, False
     if hint is not None and hint.tilt > 0.0:
         high = hint.tilt + 2 * ROOM / hint.spread
         axis = Axis(parts, bottom, high, hint.rate)
@@ -34,10 +39,15 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     if guide is not None:
         c, spread, sketch = guide
         axis = Axis(parts, bottom, c + 1.05 * ROOM / spread, sketch.rate(c, spread))
-        off = axis.cumulants(c)[1] - epsilon - 1 / c - 1 / (c + 1)
-        if abs(off) * min(c, 1.0 / spread) < 0.1:
+        if _near(axis, epsilon, c, spread):
             return axis, c, False
     return _searched(parts, epsilon, bottom)
+
+
+def _near(axis: Axis, epsilon: float, c: float, spread: float) -> bool:
+    """Whether a line through c is hardly worse than one through the saddle point."""
+    off = axis.cumulants(c)[1] - epsilon - 1 / c - 1 / (c + 1)
+    return abs(off) * min(c, 1.0 / spread) < 0.1
 
 
 def guided(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[float, float, Sketch] | None:
