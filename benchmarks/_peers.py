@@ -40,9 +40,9 @@ class Peer(NamedTuple):
     epsilon: Callable[[Run, float, float], Answer]
 
 
-def ours(run: Run) -> PrivacyProfile:
+def ours(run: Run, method: str = "auto") -> PrivacyProfile:
     """A cold profile, both directions."""
-    return PrivacyProfile(run.steps * PoissonSampled(Gaussian(run.sigma), run.q))
+    return PrivacyProfile(run.steps * PoissonSampled(Gaussian(run.sigma), run.q), method=method)
 
 
 def _dp_accounting() -> Peer:

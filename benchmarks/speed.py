@@ -46,6 +46,10 @@ QUESTIONS: dict[str, Question] = {
         lambda: ours(SHORT).delta(epsilon=1.0), lambda peer: lambda: peer.delta(SHORT, 1.0, peer.grid), 100, 7),
     "delta (0.5, 1e-4, 10^6) at epsilon 3": (
         lambda: ours(LONG).delta(epsilon=3.0), lambda peer: lambda: peer.delta(LONG, 3.0, peer.grid), 100, 5),
+    "estimated delta (1, 0.01, 1000) at epsilon 1": (
+        lambda: ours(SHORT, "estimate").delta(epsilon=1.0), lambda peer: lambda: peer.delta(SHORT, 1.0, peer.grid), 300, 7),
+    "estimated delta (0.5, 1e-4, 10^6) at epsilon 3": (
+        lambda: ours(LONG, "estimate").delta(epsilon=3.0), lambda peer: lambda: peer.delta(LONG, 3.0, peer.grid), 500, 5),
     "epsilon (1, 0.01, 1000) at delta 1e-5": (
         lambda: ours(SHORT).epsilon(delta=1e-5), lambda peer: lambda: peer.epsilon(SHORT, 1e-5, peer.grid), 200, 7),
     "noise multiplier for (2, 1e-5), 0.01, 1000": (

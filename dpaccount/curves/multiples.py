@@ -27,7 +27,7 @@ def epsilon_of_multiples(step: Step, counts: Any, delta: float, adjacency: str |
     shared = _shared(step, distinct.astype(float), delta, adjacency) if method == "auto" and distinct.size >= FEW else {}
     known: dict[int, Bounds] = dict(shared)
     for count in distinct.tolist():
-        if count not in known:
+        if count not in known or count == counts[-1]:
             known[count] = PrivacyProfile(count * step, adjacency, method=method).epsilon(delta=delta)
     found, last = [known[count] for count in counts.tolist()], known[counts[-1].item()]
     lower, middle, upper = (np.array([getattr(b, side) for b in found], dtype=float) for side in ("lower", "estimate", "upper"))
