@@ -64,6 +64,9 @@ class Recorder(Gate):
     def laplace(self, value, *, sensitivity, noise_multiplier):
         return self._noisy("laplace", Gate.laplace, value, sensitivity, noise_multiplier)
 
+    def hidden(self, value, *, sensitivity, noise_multiplier, law):
+        return self._noisy(law, partial(Gate.hidden, law=law), value, sensitivity, noise_multiplier)
+
     def select(self, scores, *, sensitivity, epsilon):
         def fresh():
             return int(np.argmax(scores)) if self.noise_off else Gate.select(self, scores, sensitivity=sensitivity, epsilon=epsilon)
@@ -148,6 +151,9 @@ class Halved(Gate):
 
     def laplace(self, value, *, sensitivity, noise_multiplier):
         return super().laplace(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
+
+    def hidden(self, value, *, sensitivity, noise_multiplier, law):
+        return super().hidden(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2, law=law)
 
     def select(self, scores, *, sensitivity, epsilon):
         return super().select(scores, sensitivity=sensitivity, epsilon=2 * epsilon)

@@ -14,7 +14,8 @@ from scipy.special import chdtri
 from solver_probes import seeded
 
 from dpaccount import BestOf, Gaussian, PrivacyProfile, PureDP, RenyiBound
-from solvers.gate import Gate, gate_of, on_grid
+from solvers.gate import Gate, gate_of
+from solvers.grid import on_grid
 from solvers.random import InsecureRandomnessWarning, RandomSource
 from solvers.release import Release
 

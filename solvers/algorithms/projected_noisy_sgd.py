@@ -255,13 +255,15 @@ class _Asked:
 
 
 def _run(problem: Problem, gate: Gate, plan: _Plan, theta: Array, progress: bool | None) -> Array:
-    """Noise is added to the moved iterate, and rounded there: a map of what the theorems are about, which loses nothing."""
-    n, eta = problem.num_records, plan.run.step_size
+    """Noise is added to the moved iterate. Hidden iterates are not rounded, so that steps contract; the one that leaves is."""
+    n, eta, law = problem.num_records, plan.run.step_size, plan.run.noise
     order = gate.source.permutation(n) if plan.order == "random" else np.arange(n)
     last = int(gate.source.integers(n, 1)[0]) + 1 if plan.order == "random stopping" else n
-    sensitivity, share = eta * problem.sensitivity(plan.clip), problem.ridge / n
-    add = gate.gaussian if plan.run.noise == "gaussian" else gate.laplace
+    share = problem.ridge / n
+    noise = {"sensitivity": eta * problem.sensitivity(plan.clip), "noise_multiplier": plan.noise_multiplier}
+    seen = gate.gaussian if law == "gaussian" else gate.laplace
     for t in counted(OWNER, last, progress):
         moved = theta - eta * (problem.data_gradient(theta, chosen=order[t : t + 1]) + share * theta)
-        theta = problem.constraint.project(add(moved, sensitivity=sensitivity, noise_multiplier=plan.noise_multiplier))
+        noisy = seen(moved, **noise) if t == last - 1 else gate.hidden(moved, law=law, **noise)
+        theta = problem.constraint.project(noisy)
     return theta
