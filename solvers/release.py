@@ -81,6 +81,11 @@ class Release:
         """Every curve of the guarantee."""
         return PrivacyProfile(self.guarantee, self.adjacency)
 
+    @property
+    def proved(self) -> bool:
+        """False where the guarantee rests on a pair that is the worst known, but not proved to dominate; no answer is certified then."""
+        return self.profile.proved
+
     def epsilon(self, delta: Any) -> Bounds:
         """epsilon at delta, in [0, 1], under the release's own relation."""
         return self.profile.epsilon(delta=delta)

@@ -7,7 +7,7 @@ import pytest
 from solver_probes import Halved, Recorder, lower_bound, moved, neighbours, seeded
 from solver_registry import AUDITED, PROBED
 
-from dpaccount import PrivacyProfile
+from dpaccount import PrivacyProfile, Status
 from solvers.gate import Gate
 from solvers.losses import Logistic, linear, own
 from solvers.problem import Problem
@@ -136,3 +136,15 @@ def test_sums_of_many_records_keep_their_sensitivity_in_doubles():
     theta = rng.standard_normal(4) * 100.0
     change = np.linalg.norm(whole.data_gradient(theta) - part.data_gradient(theta))
     assert change <= whole.sensitivity(whole.lipschitz)
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_a_release_says_where_its_pair_is_not_proved_to_dominate(name):
+    probed = PROBED[name]
+    for adjacency in probed.adjacencies:
+        release = probed.run(np.eye(COLUMNS), np.array((probed.labels * 3)[:3]), adjacency, Recorder())
+        expected = name == "gradient descent, Poisson batches" and adjacency == "replace-one"
+        assert release.proved != expected
+        assert release.diagnostics.get("proved", True) != expected
+        if expected:
+            assert release.epsilon(1e-5).status is Status.UNPROVED

@@ -100,6 +100,11 @@ class PrivacyProfile:
         return self._evaluator.engine()
 
     @property
+    def proved(self) -> bool:
+        """Whether what is known is proved to dominate; if not, answers carry ``Status.UNPROVED`` and are not certified."""
+        return bool(self._evaluator.proved)
+
+    @property
     def directions(self) -> tuple[DominatingPair, ...]:
         """The directed pairs of the first option, each composed on its own."""
         return tuple(self._evaluator.options[0].sides)

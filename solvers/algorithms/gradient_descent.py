@@ -109,8 +109,9 @@ def gradient_descent(
     Guarantee
     ---------
     ``T Gaussian(sigma)``, or ``T PoissonSampled(Gaussian(sigma), q)``, plus the count's Gaussian: for any loss, convex or not,
-    since gradients are clipped. Theorem 6.10's noise is in the diagnostics for comparison: 50.03 where 37.31 is enough, at
-    T = 100, epsilon = 1, delta = 1e-5.
+    since gradients are clipped. With q < 1 under replace-one the pair is the worst known one and **not proved** to dominate:
+    ``diagnostics["proved"]`` is False then, answers carry ``Status.UNPROVED``, and a budget is kept as far as is known.
+    Theorem 6.10's noise is in the diagnostics for comparison: 50.03 where 37.31 is enough, at T = 100, epsilon = 1, delta = 1e-5.
 
     References
     ----------
@@ -139,6 +140,8 @@ def gradient_descent(
     theta = _run(problem, run.gate, plan, theta, output, run.progress)
     unprotected = _unprotected(problem, theta, plan.clip) if run.reveal else None
     shown = {**plan.diagnostics(), "output": output, "secure_noise": run.gate.secure}
+    if plan.sampling_probability < 1.0 and run.relation is Adjacency.REPLACE_ONE:
+        shown["proved"] = False
     return Release(theta, plan.guarantee, run.relation, shown, unprotected)
 
 
