@@ -9,12 +9,23 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, final
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+
+
+@final
+class Withheld:
+    """Stands in a message for a value of private records: a refusal may tell that there is one, and no more."""
+
+    def __repr__(self) -> str:
+        return "a value that is not shown, since records are private"
+
+
+WITHHELD = Withheld()
 
 
 def _shown(value: object) -> str:
@@ -56,11 +67,14 @@ def reals(
     open_high: bool = False,
     infinite: bool = False,
     hint: str = "",
+    private: bool = False,
 ) -> Array:
     """Return `value` as a float64 array whose every entry lies in the stated interval.
 
-    NaN is always refused; infinities only pass when `infinite` is true.
+    NaN is always refused; infinities only pass when `infinite` is true. Of `private` values no message shows one.
     """
+    if private:
+        return _private(owner, name, value, low, high, open_low, open_high, infinite, hint)
     domain = _domain(low, high, open_low, open_high, infinite)
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, complex, dict, set)):
         refuse(owner, name, domain, value, hint or "Pass a number.", TypeError)
@@ -86,6 +100,17 @@ def reals(
         first = array[bad].flat[0]
         refuse(owner, name, domain, float(first), hint)
     return array
+
+
+def _private(owner: str, name: str, value: Any, *limits: Any) -> Array:
+    """`reals` whose refusals, and what stands behind them in a traceback, say nothing of the value."""
+    low, high, open_low, open_high, infinite, hint = limits
+    kind: type[Exception] | None = None
+    try:
+        return reals(owner, name, value, low=low, high=high, open_low=open_low, open_high=open_high, infinite=infinite)
+    except (TypeError, ValueError) as error:
+        kind = type(error)
+    refuse(owner, name, _domain(low, high, open_low, open_high, infinite), WITHHELD, hint or "Every entry has to be a number.", kind)
 
 
 def _plainly_inside(

@@ -92,7 +92,7 @@ class Problem:
         rule = RowRule(self.row_norm_bound, self.row_norm, self.row_treatment, constant)
         rows = rule.apply(features)
         if rows.shape[0] > LARGEST:
-            _check.refuse("Problem", "features", f"at most {LARGEST} rows", rows.shape[0], "Sums of more lose too many digits.")
+            _check.refuse("Problem", "features", f"at most {LARGEST} rows", "more", "Sums of more lose too many digits.")
         targets = self.loss.targets("Problem", labels, rows.shape[0])
         dimension = self.loss.dimension(rows.shape[1])
         if self.constraint.dimension not in (None, dimension):

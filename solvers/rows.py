@@ -26,15 +26,16 @@ def matrix(owner: str, features: Any) -> Matrix:
     if sparse.issparse(features):
         found = sparse.csr_array(features, dtype=np.float64, copy=True)
         found.sum_duplicates()
-        _check.reals(owner, "features", found.data, hint=HINT)
+        _check.reals(owner, "features", found.data, hint=HINT, private=True)
     else:
         plain = np.asarray(features) if isinstance(features, np.matrix) else features
-        found = np.array(_check.reals(owner, "features", plain, hint=HINT), order="C")
+        found = np.array(_check.reals(owner, "features", plain, hint=HINT, private=True), order="C")
     shape = found.shape
     if len(shape) != 2:
-        _check.refuse(owner, "features", "a matrix, one row a record", shape, "Reshape a single feature to one column.")
+        hint = "Reshape a single feature to one column."
+        _check.refuse(owner, "features", "a matrix, one row a record", f"{len(shape)} dimensions", hint)
     if not shape[0] or not shape[1]:
-        _check.refuse(owner, "features", "at least one row and one column", shape)
+        _check.refuse(owner, "features", "at least one row and one column", f"no {'columns' if shape[0] else 'rows'}")
     return found
 
 

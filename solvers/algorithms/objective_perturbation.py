@@ -119,7 +119,7 @@ def objective_perturbation(
     reached = objective.measured(theta)
     if not reached <= limit:
         hint = "The bound that is accounted for is not reached; the draw is spent, and nothing is released."
-        _check.refuse(OWNER, "gradient_tolerance", "reached by the solver", f"{reached:g} for {limit:g}", hint)
+        _check.refuse(OWNER, "gradient_tolerance", "reached by the solver", f"more than {limit:g}", hint)
     theta = gate.covered(theta, error=limit / plan.regularization, noise_multiplier=plan.output_multiplier, law=plan.law)
     theta = problem.constraint.project(theta)
     unprotected = {"objective": problem.objective(theta), "gradient_norm": reached} if run.reveal else None

@@ -75,7 +75,7 @@ def projected_noisy_sgd(
     random : RandomSource, optional
         Default the operating system's generator.
     progress : bool, optional
-        A bar on standard error: by default on a terminal alone.
+        A bar on standard error: by default on a terminal alone. A random stopping shows none, as its length is random.
     reveal_unprotected : bool
         Adds the final objective to `Release.unprotected`. It is not private.
 
@@ -262,7 +262,8 @@ def _run(problem: Problem, gate: Gate, plan: _Plan, theta: Array, progress: bool
     share = problem.ridge / n
     noise = {"sensitivity": eta * problem.sensitivity(plan.clip), "noise_multiplier": plan.noise_multiplier}
     seen = gate.gaussian if law == "gaussian" else gate.laplace
-    for t in counted(OWNER, last, progress):
+    shown = False if plan.order == "random stopping" else progress  # a bar would tell when it stops
+    for t in counted(OWNER, last, shown):
         moved = theta - eta * (problem.data_gradient(theta, chosen=order[t : t + 1]) + share * theta)
         noisy = seen(moved, **noise) if t == last - 1 else gate.hidden(moved, law=law, **noise)
         theta = problem.constraint.project(noisy)

@@ -11,7 +11,7 @@ import scipy.sparse
 
 from dpaccount import _check
 from solvers.losses import LinearLoss
-from solvers.problem import Problem
+from solvers.problem import CHUNK, WHOLE, Problem
 from solvers.sets import L1Ball, Simplex, VertexSet
 
 sparse: Any = scipy.sparse
@@ -62,20 +62,29 @@ class IncrementalPath(PlainPath):
         self.size = problem.constraint.size  # type: ignore[attr-defined]
         self.z = np.asarray(self.rows @ self.theta)
         self.slopes, self.moves = self._slopes(), 0
-        self.gradient = np.asarray(self.transposed @ self.slopes)
+        self.gradient = self._summed()
 
     def _slopes(self) -> Array:
         found = self.loss.derivative(self.z, self.targets)
         if not np.isfinite(found).all():
-            _check.refuse("frank_wolfe", "problem", "one in which every gradient is finite", float(found[~np.isfinite(found)][0]))
+            _check.refuse("frank_wolfe", "problem", "one in which every gradient is finite", _check.WITHHELD)
         return found
+
+    def _summed(self) -> Array:
+        """X' phi'(z), in products of as many records as `Problem.sensitivity` counts on."""
+        if self.problem.num_records <= WHOLE:
+            return np.asarray(self.transposed @ self.slopes)
+        total = np.zeros(self.problem.dimension)
+        for start in range(0, self.problem.num_records, CHUNK):
+            total += self.rows[start : start + CHUNK].T @ self.slopes[start : start + CHUNK]
+        return total
 
     def _data_gradient(self) -> Array:
         before, self.slopes = self.slopes, self._slopes()
         changed = np.flatnonzero(before != self.slopes)
         self.moves += 1
         if 2 * changed.size > len(before) or self.moves * float(len(before)) ** 2 > DRIFT:
-            self.gradient, self.moves = np.asarray(self.transposed @ self.slopes), 0
+            self.gradient, self.moves = self._summed(), 0
         elif changed.size:
             self.gradient = self.gradient + np.asarray(self.rows[changed].T @ (self.slopes - before)[changed])
         return self.gradient

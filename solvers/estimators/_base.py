@@ -23,6 +23,18 @@ Array = npt.NDArray[np.float64]
 DTYPES = [np.float64, np.float32]
 
 
+def validated(model: Any, *data: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, whose message about what is no number would show it."""
+    message = ""
+    try:
+        return validate_data(model, *data, accept_sparse="csr", dtype=DTYPES, **options)
+    except ValueError as error:
+        message = str(error)
+        if "could not convert" not in message:
+            raise
+    return _check.refuse(type(model).__name__, "X", "numbers", _check.WITHHELD, "Encode what is no number.")
+
+
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """A linear model whose fit is a private optimiser's release; parameters are stored as given and checked by `fit`."""
 
@@ -77,7 +89,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _bounded(self, features: Any) -> Any:
         """New rows, brought to the norm of those that were fitted."""
         check_is_fitted(self)
-        found = validate_data(self, features, accept_sparse="csr", dtype=DTYPES, reset=False)
+        found = validated(self, features, reset=False)
         return self._rule().apply(found)
 
     def _rule(self) -> RowRule:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from dpaccount import _check
 from solvers.algorithms.gradient_descent import gradient_descent
 from solvers.algorithms.objective_perturbation import objective_perturbation
-from solvers.estimators._base import DTYPES, Array, PrivateLinearModel
+from solvers.estimators._base import Array, PrivateLinearModel, validated
 from solvers.gate import Gate
 from solvers.losses import Logistic, Multinomial
 from solvers.problem import Problem
@@ -46,7 +47,8 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
     fit_intercept : bool
         A constant column of the size of `row_norm_bound`, which counts in the noise.
     classes : sequence, optional
-        The classes, as public knowledge. Without them they are read from y, which tells everybody that each of them occurs.
+        The classes, as public knowledge. Without them they are read from y, which tells everybody that each of them occurs: no guarantee
+        covers that, and ``release_.diagnostics["public_classes"]`` is False.
     random_state : None, RandomSource, int or RandomState
         None: the operating system's generator. A seed warns, as its noise protects nobody; it is for tests.
 
@@ -117,11 +119,12 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:  # noqa: N803
         """Fit with a fresh use of the budget: two fits on the same records cost twice."""
         self._way = self._chosen()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=DTYPES)  # noqa: N806
+        X, y = validated(self, X, y)  # noqa: N806
         check_classification_targets(y)
         codes = self._encoded(column_or_1d(y))
         problem = self._posed(X, codes)
         release = self._solved(problem, self._gate())
+        release = replace(release, diagnostics={**release.diagnostics, "public_classes": self.classes is not None})
         table, offset = problem.split(release.value)
         self.coef_ = np.atleast_2d(table.T)
         self.intercept_ = np.atleast_1d(offset)
@@ -132,11 +135,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
         """Codes 0 .. K-1 of the labels; a label that is none of the public classes is refused."""
         self.classes_ = np.unique(y) if self.classes is None else np.unique(np.asarray(self.classes))
         if self.classes_.size < 2:
-            _check.refuse(self._owner, "y", "labels of at least two classes", self.classes_.tolist(), "There is only one class here.")
+            _check.refuse(self._owner, "y", "labels of at least two classes", _check.WITHHELD, "There is only one class here.")
         codes = np.minimum(np.searchsorted(self.classes_, y), self.classes_.size - 1)
         wrong = self.classes_[codes] != y
         if wrong.any():
-            _check.refuse(self._owner, "y", "one of the public classes", y[wrong][0])
+            _check.refuse(self._owner, "y", "one of the public classes", _check.WITHHELD)
         return np.asarray(codes, dtype=float)
 
     def _chosen(self) -> str:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
 from dpaccount import _check
 from dpaccount.pair import DominatingPair
 from solvers.algorithms.gradient_descent import gradient_descent
 from solvers.algorithms.objective_perturbation import objective_perturbation
 from solvers.budget import Budget
-from solvers.estimators._base import DTYPES, Array, PrivateLinearModel
+from solvers.estimators._base import Array, PrivateLinearModel, validated
 from solvers.estimators.label_range import RangeQuery
 from solvers.gate import Gate
 from solvers.losses import ClippedSquared, PseudoHuber
@@ -107,7 +106,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
         """Fit with a fresh use of the budget: two fits on the same records cost twice."""
         aim = self._aim(OWNER)
         way = self._algorithm(OWNER, ALGORITHMS, "gradient_descent" if aim.delta else "objective_perturbation")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=DTYPES, y_numeric=True)  # noqa: N806
+        X, y = validated(self, X, y, y_numeric=True)  # noqa: N806
         gate = self._gate()
         self.label_range_, before = self._range(np.asarray(y, dtype=float), gate, aim)
         low, high = self.label_range_

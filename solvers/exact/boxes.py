@@ -49,7 +49,7 @@ class BoxSampler:
         if not centre.size:
             return _Boxes(centre, half, value, slope, value)
         if not (np.isfinite(value).all() and np.isfinite(slope).all()):
-            _check.refuse("exponential_mechanism", "problem", "finite on its set", value[0])
+            _check.refuse("exponential_mechanism", "problem", "finite on its set", _check.WITHHELD)
         return _Boxes(centre, half, value, slope, log_mass(slope, half).sum(axis=1) - value)
 
     def draw(self, source: RandomSource, count: int) -> Array:
@@ -71,7 +71,7 @@ class BoxSampler:
         gap = self.rate * self.target.values(points) - below
         self.looks += batch
         if not (gap >= -ROOM * (1.0 + np.abs(below))).all():
-            _check.refuse("exponential_mechanism", "problem", "with a convex loss", float(gap.min()), "A tangent lies above its function.")
+            _check.refuse("exponential_mechanism", "problem", "with a convex loss", _check.WITHHELD, "A tangent lies above its function.")
         inside = self.target.inside(points)
         accept = (source.uniform((batch,)) < np.exp(-np.maximum(gap, 0.0))) & inside
         worth = ~accept & (inside | (len(boxes.centre) < EDGE))

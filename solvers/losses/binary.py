@@ -16,10 +16,11 @@ from solvers.losses.linear import LinearLoss, of_length
 
 def signs(owner: str, labels: Any, size: int) -> Array:
     """Labels -1 and 1; anything else is refused."""
-    found = of_length(owner, _check.reals(owner, "labels", labels, hint="Two classes are coded as -1 and 1."), labels, size)
+    hint = "Code the two classes as -1 and 1."
+    found = of_length(owner, _check.reals(owner, "labels", labels, hint=hint, private=True), size)
     bad = np.abs(found) != 1.0
     if bad.any():
-        _check.refuse(owner, "labels", "-1 or 1", float(found[bad][0]), "Code the two classes as -1 and 1.")
+        _check.refuse(owner, "labels", "-1 or 1", _check.WITHHELD, hint)
     return found
 
 

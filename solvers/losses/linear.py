@@ -136,7 +136,7 @@ def _dense(found: Any) -> Array:
 def _clipped(slopes: Array, norms: Array, clip: float) -> Array:
     """Slopes whose gradients' norms are at most `clip`."""
     if not np.isfinite(norms).all():
-        _check.refuse("Problem.gradient", "theta", "a point at which every gradient is finite", float(norms[~np.isfinite(norms)][0]))
+        _check.refuse("Problem.gradient", "theta", "a point at which every gradient is finite", _check.WITHHELD)
     if clip == math.inf or not (over := norms > clip).any():
         return slopes
     factor = np.ones(norms.shape)
@@ -146,12 +146,13 @@ def _clipped(slopes: Array, norms: Array, clip: float) -> Array:
 
 def real_labels(owner: str, labels: Any, size: int) -> Array:
     """One finite number a record."""
-    found = _check.reals(owner, "labels", labels, hint="Regression needs one finite number a record.")
-    return of_length(owner, found, labels, size)
+    found = _check.reals(owner, "labels", labels, hint="Regression needs one finite number a record.", private=True)
+    return of_length(owner, found, size)
 
 
-def of_length(owner: str, found: Array, labels: Any, size: int) -> Array:
+def of_length(owner: str, found: Array, size: int) -> Array:
     """`found` if it holds one label a row."""
     if found.shape != (size,):
-        _check.refuse(owner, "labels", f"one label a row, of shape ({size},)", np.shape(labels))
+        got = f"{found.ndim} dimensions" if found.ndim != 1 else "another number of them"
+        _check.refuse(owner, "labels", "one label a row, in one dimension", got)
     return found

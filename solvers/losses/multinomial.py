@@ -63,10 +63,10 @@ class Multinomial(LinearLoss):
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         hint = f"Classes are coded as 0 .. {self.classes - 1}."
-        found = of_length(owner, _check.reals(owner, "labels", labels, hint=hint), labels, size)
+        found = of_length(owner, _check.reals(owner, "labels", labels, hint=hint, private=True), size)
         bad = (found != np.floor(found)) | (found < 0) | (found >= self.classes)
         if bad.any():
-            _check.refuse(owner, "labels", f"a whole number in [0, {self.classes - 1}]", float(found[bad][0]), hint)
+            _check.refuse(owner, "labels", f"a whole number in [0, {self.classes - 1}]", _check.WITHHELD, hint)
         return found
 
     def value(self, scores: Array, targets: Array) -> Array:

@@ -57,11 +57,10 @@ class PerExampleLoss(Loss):
         return columns if self.parameters is None else self.parameters
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
-        found = of_length(owner, _check.reals(owner, "labels", labels), labels, size)
+        found = of_length(owner, _check.reals(owner, "labels", labels, private=True), size)
         good = np.ones(size, dtype=bool) if self.check_label is None else np.asarray(self.check_label(found))
         if good.shape != (size,) or not good.all():
-            bad = float(found[~good][0]) if good.shape == (size,) else good
-            _check.refuse(owner, "labels", "in the domain that check_label states", bad)
+            _check.refuse(owner, "labels", "in the domain that check_label states", _check.WITHHELD)
         return found
 
     def lipschitz(self, row_norm: float, radius: float = math.inf) -> float:
@@ -77,15 +76,15 @@ class PerExampleLoss(Loss):
     def values(self, rows: Matrix, targets: Array, theta: Array) -> Array:
         found = np.asarray(self.value(theta, rows, targets), dtype=float)
         if found.shape != targets.shape or not np.isfinite(found).all():
-            _check.refuse(OWNER, "value", "one finite number a row", found)
+            _check.refuse(OWNER, "value", "one finite number a row", _check.WITHHELD)
         return found
 
     def gradient_sum(self, rows: Matrix, norms: Array, targets: Array, theta: Array, clip: float = math.inf) -> Array:
         found = np.asarray(self.gradient(theta, rows, targets), dtype=float)
         if found.shape != (len(targets), len(theta)):
-            _check.refuse(OWNER, "gradient", f"an array of shape ({len(targets)}, {len(theta)})", found.shape)
+            _check.refuse(OWNER, "gradient", f"one row a record, of {len(theta)} columns", f"{found.ndim} dimensions of other sizes")
         if not np.isfinite(found).all():
-            _check.refuse(OWNER, "gradient", "finite", float(found[~np.isfinite(found)][0]), "It is never clipped into the sum.")
+            _check.refuse(OWNER, "gradient", "finite", _check.WITHHELD, "It is never clipped into the sum.")
         limit = min(clip, self.gradient_bound)
         if limit == math.inf:
             return np.asarray(found.sum(axis=0))
