@@ -175,6 +175,16 @@ class Halved(Gate):
         return super().covered(value, error=error, noise_multiplier=noise_multiplier / 2, law=law)
 
 
+class Quartered(Halved):
+    """A quarter, where the claim is a mean over what the worst case knows and half would drown in it."""
+
+    def gaussian(self, value, *, sensitivity, noise_multiplier):
+        return super().gaussian(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
+
+    def hidden(self, value, *, sensitivity, noise_multiplier, law):
+        return super().hidden(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2, law=law)
+
+
 def moved(first: list[Query], second: list[Query]) -> float:
     """The largest change of a query over its claimed sensitivity; both runs must have asked the same things."""
     assert [q[0:1] + q[2:] for q in first] == [q[0:1] + q[2:] for q in second], "what is asked depends on the data"

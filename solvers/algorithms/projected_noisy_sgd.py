@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -176,12 +177,17 @@ def _planned(
     at = given if aim is None else _least(run, aim, order, method)
     assert at is not None
     made = run(at)
-    hidden = _hidden(made, order)
-    hidden.theorem(method)  # a method that does not hold is refused here
+    _hidden(made, order).theorem(method)  # a method that does not hold is refused here
     guarantee: DominatingPair = {"gaussian": Gaussian, "laplace": Laplace}[noise](at)
     if order != "given":
-        guarantee = curve_pair(hidden, method, None if aim is None else aim.epsilon)
+        guarantee = _curve(made, order, method, None if aim is None else aim.epsilon)
     return _Plan(made, order, at, guarantee, problem.lipschitz)
+
+
+@lru_cache(maxsize=64)
+def _curve(run: PNSGD, order: str, method: str, at: float | None) -> CurvePair:
+    """The guarantee of all records; asked again, it is remembered."""
+    return curve_pair(_hidden(run, order), method, at)
 
 
 def _check_assumptions(problem: Problem, noise: str) -> None:
