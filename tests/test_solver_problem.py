@@ -181,6 +181,6 @@ def test_what_makes_no_problem_is_refused(options, message):
 
 def test_a_problem_says_what_it_is():
     text = repr(Problem(np.eye(2), [1, -1], Logistic(), Simplex(), ridge=0.5))
-    assert "Logistic(steepest=1.0)" in text
+    assert "Logistic(steepest=1.0, margin=0.0)" in text
     assert "Simplex(size=1.0)" in text
     assert "lipschitz=1" in text
