@@ -14,6 +14,7 @@ from dpaccount.mechanisms.gaussian import Gaussian
 from solvers.arguments import clip_of, diameter_of, noise_or_budget, positive, required_size, setting, start_of
 from solvers.budget import least_gaussian
 from solvers.factorisations import Factorisation, Participation, SquareRoot
+from solvers.factorisations.names import NAMED
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -31,7 +32,7 @@ def ftrl(
     delta: float | None = None,
     noise_multiplier: float | None = None,
     epochs: int = 1,
-    factorisation: Factorisation | None = None,
+    factorisation: Factorisation | str | None = None,
     learning_rate: float | None = None,
     clipping_norm: float | None = None,
     start: Any = None,
@@ -56,8 +57,10 @@ def ftrl(
         Noise over the sensitivity of C G, >= 0.
     epochs : int
         k >= 1 passes: a record takes part k times, b steps apart.
-    factorisation : Factorisation
-        Of k b steps. Default the square root of the prefix sums, or with several passes the better of it and the same cut to b bands.
+    factorisation : Factorisation or str
+        Of k b steps, or the name of one (`solvers.factorisations.named`): "independent", "tree", "honaker", "square-root", "banded",
+        "buffered", "optimised"; the last three are fitted to k passes. Default the square root of the prefix sums, or with several passes
+        the better of it and the same cut to b bands.
     learning_rate : float
         eta > 0. Default ``|C|/(L sqrt(T m (m + sigma rms sqrt p)))`` with m = n/b and rms the factorisation's loss; it needs a bounded set.
     clipping_norm : float
@@ -143,7 +146,9 @@ def _factorisation(total: int, participation: Participation, given: Any) -> Fact
             return whole
         banded = SquareRoot(total, participation.separation)
         return min(whole, banded, key=lambda f: f.rms_loss(participation))
-    found: Factorisation = _check.instance(OWNER, "factorisation", given, Factorisation, "one of solvers.factorisations")
+    if isinstance(given, str):
+        return NAMED[_check.choice(OWNER, "factorisation", given, tuple(NAMED))](total, participation)
+    found: Factorisation = _check.instance(OWNER, "factorisation", given, Factorisation, "one of solvers.factorisations, or its name")
     if found.steps != total:
         _check.refuse(OWNER, "factorisation", f"of batches * epochs = {total} steps", found.steps)
     return found

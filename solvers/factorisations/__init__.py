@@ -1,7 +1,13 @@
 """Factorisations of the prefix-sum matrix, for correlated noise."""
 
-from solvers.factorisations.base import Factorisation, Participation
-from solvers.factorisations.toeplitz import Independent, Optimised, SquareRoot
+from solvers.factorisations.base import Factorisation, Participation, least_loss
+from solvers.factorisations.dense import Optimised
+from solvers.factorisations.fitted import BandedToeplitz, Buffered
+from solvers.factorisations.names import named
+from solvers.factorisations.toeplitz import Independent, SquareRoot
 from solvers.factorisations.trees import BinaryTree
 
-__all__ = ["BinaryTree", "Factorisation", "Independent", "Optimised", "Participation", "SquareRoot"]
+__all__ = [
+    "BandedToeplitz", "BinaryTree", "Buffered", "Factorisation", "Independent", "Optimised", "Participation", "SquareRoot", "least_loss",
+    "named",
+]

@@ -59,8 +59,8 @@ class Factorisation(ABC):
 class Participation:
     """In which steps a record may take part: at most `count` of them, any two at least `separation` apart.
 
-    ``sens^2 <= max over patterns pi of sum_{i,j in pi} |(C'C)_ij|``: exact when C'C >= 0 elementwise, else an upper bound, as are the two
-    ways in which it is computed, which `exact` tells apart.
+    ``sens^2 <= max over patterns pi of sum_{i,j in pi} |(C'C)_ij|``: exact when C'C >= 0 elementwise, or 0 from `separation` on, else an
+    upper bound, as is the last resort of computing it; `exact` tells.
 
     Parameters
     ----------
@@ -91,8 +91,14 @@ class Participation:
 
     def exact(self, gram: Array) -> bool:
         """Whether `sensitivity` is attained: C'C >= 0 and the maximum over patterns is found."""
+        if self._orthogonal(gram):
+            return True
         found = bool((gram >= -1e-14 * np.abs(gram).max()).all())
         return found and (self.count == 1 or self._few(len(gram)) or _falling(gram))
+
+    def _orthogonal(self, gram: Array) -> bool:
+        """Whether steps of one pattern never meet: C has no more bands than their separation."""
+        return self.count == 1 or not np.triu(gram, self.separation).any()
 
     def _few(self, steps: int) -> bool:
         """Whether all maximal patterns can be looked at."""
@@ -100,8 +106,8 @@ class Participation:
 
     def _square(self, size: Array) -> float:
         steps = len(size)
-        if self.count == 1:
-            return float(np.diag(size).max())
+        if self._orthogonal(size):
+            return _best_pattern(np.diag(size), self.count, self.separation)
         if _falling(size):  # the earliest pattern is the largest: every entry rises when a step moves to the front or gaps close
             places = np.arange(0, steps, self.separation)[: self.count]
             return float(size[np.ix_(places, places)].sum())
@@ -153,6 +159,21 @@ def _best_pattern(weights: Array, count: int, separation: int) -> float:
         fresh[:steps] = np.maximum.accumulate(taken[::-1])[::-1]
         best = np.maximum(best, fresh)
     return float(best[0])
+
+
+def least_loss(steps: int) -> float:
+    """No factorisation has a smaller root-mean-square loss in one participation: ``|A|_*/n``, with the singular values of A.
+
+    ``|A|_* <= |B|_F |C|_F <= |B|_F sqrt(n) sens(C)``; A's singular values are ``1/(2 sin((2j-1) pi/(4n+2)))``. The largest loss is no less.
+
+    Examples
+    --------
+    >>> from solvers.factorisations import SquareRoot, least_loss
+    >>> round(least_loss(128), 6), round(SquareRoot(128).rms_loss(), 6)
+    (2.254414, 2.448826)
+    """
+    n = checked_steps("least_loss", steps)
+    return float(np.mean(0.5 / np.sin((2.0 * np.arange(1, n + 1) - 1.0) * math.pi / (4.0 * n + 2.0))))
 
 
 def checked_steps(owner: str, steps: Any) -> int:

@@ -1,9 +1,9 @@
-"""Lower-triangular factorisations: none, the square root of the prefix sums, its banded form, and one fitted to the loss."""
+"""Lower-triangular factorisations by formula: none, the square root of the prefix sums, and its banded form."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -89,54 +89,3 @@ class SquareRoot(Factorisation):
         if self.bands == self.steps:
             return self.encoder()
         return np.asarray(solve_triangular(self.encoder().T, prefix(self.steps).T, lower=False).T)
-
-
-@final
-@dataclass(frozen=True)
-class Optimised(Factorisation):
-    """The dense factorisation of least root-mean-square loss in one participation: B = A C^(-1), columns of C of norm 1.
-
-    ``X = C'C`` minimises ``tr(A'A X^(-1))`` with diag X = 1. Stationarity is ``A'A = X D X`` for a diagonal D > 0, so that
-    ``X = D^(-1/2) (D^(1/2) A'A D^(1/2))^(1/2) D^(-1/2)``, and D = v is the fixed point of ``v <- diag((V^(1/2) A'A V^(1/2))^(1/2))``.
-
-    Parameters
-    ----------
-    steps : int
-        1 <= n <= 1024.
-
-    References
-    ----------
-    Denisov, McMahan, Rush, Smith, Thakurta (2022), Theorem 3.2.
-    """
-
-    steps: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", _check.count("Optimised", "steps", self.steps, maximum=1024))
-
-    def encoder(self) -> Array:
-        return _optimal(self.steps)
-
-    def decoder(self) -> Array:
-        return np.asarray(solve_triangular(self.encoder().T, prefix(self.steps).T, lower=False).T)
-
-
-@lru_cache(maxsize=8)
-def _optimal(steps: int) -> Array:
-    """C lower triangular with C'C = X at the fixed point, its columns scaled to norm 1 so that nothing rests on convergence."""
-    a = prefix(steps)
-    gram, v = a.T @ a, np.ones(steps)
-    for _ in range(500):
-        root = np.sqrt(v)
-        values, vectors = np.linalg.eigh(root[:, None] * gram * root)
-        half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        fresh = np.diag(half).copy()
-        close = np.abs(fresh - v).max() <= 1e-13 * fresh.max()
-        v = fresh
-        if close:
-            break
-    x = half / np.sqrt(v)[:, None] / np.sqrt(v)
-    c = np.linalg.cholesky(x[::-1, ::-1]).T[::-1, ::-1]  # X = C'C with C lower triangular
-    c = np.tril(c / np.linalg.norm(c, axis=0))
-    c.setflags(write=False)
-    return c
