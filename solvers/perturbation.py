@@ -227,6 +227,16 @@ class GaussianCost:
         total = np.exp(np.asarray(gaussian_log_delta(above[..., None], mu))) @ weight
         return np.asarray(np.where(above < 0.0, 1.0, np.minimum(total * ROUNDED, 1.0)))
 
+    def sketch(self, epsilon: float) -> float:
+        """log delta to a few digits, in a tenth of the time: to choose by, never to claim."""
+        above = epsilon - self.log_determinant
+        total = 0.0
+        for weight, mu in self._ends:
+            if mu > 0.0:
+                up, down = float(log_ndtr(0.5 * mu - above / mu)), float(log_ndtr(-0.5 * mu - above / mu))
+                total += weight * math.exp(up) * max(-math.expm1(min(above + down - up, 0.0)), 0.0)
+        return math.log(max(total, 1e-300))
+
     def rdp(self, order: Any) -> Any:
         """D_a, over both directions the larger."""
         a = np.asarray(order, dtype=float)
@@ -294,12 +304,18 @@ def log_chi_moment(t: Any, k: int) -> Array:
 
 
 def largest_mu(cost: Callable[[float], GaussianCost], epsilon: float, delta: float, precision: float = 1e-12) -> float:
-    """The largest mu at which the cost keeps (epsilon, delta), to a relative `precision` below it; 0 where none does."""
+    """The largest mu at which the cost keeps (epsilon, delta), to a relative `precision` below it; 0 where none does.
+
+    From a precision of 1e-3 up it is a sketch, and may be above by that much.
+    """
+    rough = precision >= 1e-3
 
     def spent(log_mu: float) -> float:
         found = cost(math.exp(log_mu))
         if found.span > 1:
             return found.epsilon(delta) - epsilon
+        if rough:
+            return found.sketch(epsilon) - math.log(delta)
         return math.log(max(float(found.delta(epsilon)), 1e-300)) - math.log(delta)
 
     if cost(1.0).log_determinant >= epsilon:

@@ -290,7 +290,17 @@ def test_accuracy_with_one_default_keeps_the_bar_of_a_tuned_solver(name, epsilon
     assert found.mean() >= bar - 2 * spread / np.sqrt(20) - 0.005
 
 
+@pytest.mark.parametrize(("name", "epsilon", "bar", "seeds"), [
+    ("breast_cancer", 0.1, 0.6491, 12), ("breast_cancer", 1.0, 0.9009, 8), ("digits", 1.0, 0.1222, 2),
+])  # fmt: skip
+def test_pure_accuracy_is_above_a_pure_peer_with_its_regulariser_chosen_on_the_test_part(name, epsilon, bar, seeds):
+    assert scores(PrivateLogisticRegression(), split(name), seeds, epsilon=epsilon, delta=0.0).mean() > bar
+
+
 def test_regression_beats_the_mean():
     data = split("diabetes", labels=False)
     for epsilon, bar, seeds in ((0.1, 0.0, 20), (1.0, 0.2, 4), (8.0, 0.25, 2)):
         assert scores(PrivateLinearRegression(), data, seeds, epsilon=epsilon, label_range=(0.0, 400.0)).mean() > bar
+        assert scores(PrivateLinearRegression(), data, seeds, epsilon=epsilon).mean() > bar
+    for epsilon in (1.0, 8.0):
+        assert scores(PrivateLinearRegression(), data, 3, epsilon=epsilon, delta=0.0).mean() > 0.2

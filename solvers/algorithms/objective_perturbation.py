@@ -282,6 +282,8 @@ def _for_gaussian(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float |
     def spread(delta: float) -> float:
         return math.sqrt(problem.dimension) * bounds.lipschitz * multiplier(delta, 0.01)
 
+    if earlier and math.isinf(multiplier(1e12 * bounds.smoothness, 0.01)):
+        _check.refuse(OWNER, "before", "such that it leaves something of the budget", earlier, "Alone it spends all of it.")
     chosen = _regularization(problem, bounds, fixed, spread)
     lam = multiplier(chosen)
     if math.isinf(lam):

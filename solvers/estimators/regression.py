@@ -23,26 +23,28 @@ from solvers.release import Release
 OWNER = "PrivateLinearRegression"
 ALGORITHMS = ("auto", "gradient_descent", "objective_perturbation")
 RESIDUAL = 0.25  # where squares give way to lines
-REACH = 1.0  # of gradient descent
+REACH = 1.4  # of gradient descent
 RADIUS, CONSTANT = 1.5, 0.5  # of objective perturbation
 
 
 class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
-    """Least squares with clipped residuals under (epsilon, delta)-DP.
+    """Least squares with clipped residuals under (epsilon, delta)-DP or pure epsilon-DP.
 
     Parameters
     ----------
     epsilon, delta : float
-        The budget. delta should be well below one over the number of records.
+        The budget. delta should be well below one over the number of records; 0 asks for a pure guarantee.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
-    algorithm : {"auto", "gradient_descent"}
-        ``auto`` is ``gradient_descent``: full-batch noisy gradient descent with its documented defaults, below.
+    algorithm : {"auto", "gradient_descent", "objective_perturbation"}
+        ``auto`` is ``gradient_descent``, full-batch noisy gradient descent, or where delta is 0 ``objective_perturbation``, which is pure
+        there; both with their documented defaults, below.
     steps : int
-        Steps of gradient descent. Accuracy hardly depends on it, as more steps get more noise each; time does.
+        Steps of gradient descent alone. Accuracy hardly depends on it, as more steps get more noise each; time does.
     label_range : (float, float), optional
         Where labels lie, as public knowledge: the better it is known, the less noise. Labels beyond are clipped to it. Without it
-        a noisy histogram over powers of two finds a range, for a tenth of the squared Gaussian-DP parameter; (-1, 1) where records are
-        too few for it.
+        the scale on which most of them lie is drawn by the exponential mechanism, and a noisy histogram over powers of two adds what it
+        can see: for a tenth of the squared Gaussian-DP parameter, or of a pure epsilon, and for the scale as much as two hundred
+        records need, up to a half. A scale is wrong now and then where epsilon times the number of records is below about 40.
     row_norm_bound, row_treatment, fit_intercept, random_state
         As in `PrivateLogisticRegression`.
 
@@ -58,9 +60,11 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
     Notes
     -----
     Labels are brought to [-1, 1]. The defaults are T = 100 steps, residuals clipped to a quarter (Huber's loss), the mean of the
-    second half of the iterates, and the step with which noise alone would move theta by 1 over the norm of a row, yet no longer than
+    second half of the iterates, and the step with which noise alone would move theta by 1.4 over the norm of a row, yet no longer than
     ``1/(n |row|^2)``, for which a noisy number of records is released under add-or-remove. They were chosen on parts of the
-    training sets of diabetes and CPS1988. Predictions stay in the range of labels.
+    training sets of diabetes and CPS1988. Those of ``objective_perturbation`` are `PseudoHuber` at a quarter, a constant of half the
+    norm of a row for the intercept, and regularisation by the bound on the excess risk for a ball of radius 1.5 over the norm of a row;
+    what the scale costs is added to it by its epsilon. Predictions stay in the range of labels.
 
     Examples
     --------
