@@ -144,15 +144,16 @@ class Rows:
 
     def _panel_error(self, node: Array, log_w: Array, middle: Array, half: float, powers: list[float], rate: float) -> float:
         """The largest over rows and powers, on the best of a few ellipses: one for both powers, so that its log is convex between."""
-        tau, best = self.tau[:, None], math.inf
+        tau, best, ats = self.tau[:, None], math.inf, []
+        log_q, log_a = self._log_density(node) + log_w, self.kind.log_a(node)
+        for power in powers:
+            ats.append(self._log_density(middle) + power * self.kind.log_a(middle) - _log_sum(log_q + power * log_a)[:, None])
         for rho in _RHO:
             off, along = half * (rho - 1 / rho) / 2, half * (rho + 1 / rho) / 2
             if off >= 0.98 * np.pi:
                 break
             worst = -math.inf
-            for power in powers:
-                total = _log_sum(self._log_density(node) + log_w + power * self.kind.log_a(node))
-                at = self._log_density(middle) + power * self.kind.log_a(middle) - total[:, None]
+            for power, at in zip(powers, ats, strict=True):
                 slope = np.maximum(np.abs(middle / tau + 0.5), np.abs(middle / tau + 0.5 - power))
                 grown = off * off / (2 * tau) + rate * off + min(power, 0.0) * math.log(math.cos(off / 2))
                 bound = _log_sum(at + along * slope + grown) + math.log(64 / 15 * half / (1 - rho**-2)) - 2 * ORDER * math.log(rho)
