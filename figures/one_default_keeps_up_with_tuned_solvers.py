@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks._measure import read
-from figures._style import BLACK, BLUE, GREEN, VERMILION
+from figures._style import BLACK, BLUE, GREEN, ORANGE, VERMILION
 
 SETS = {
     "breast_cancer": "breast cancer", "digits": "digits", "spambase": "spambase", "diamonds": "diamonds", "reuters": "Reuters r8, earn",
@@ -16,6 +16,8 @@ SETS = {
 LINES = {
     "gradient descent": ("one default, gradient descent", VERMILION, "D-"),
     "Frank-Wolfe": ("one default, Frank-Wolfe", BLACK, "s-"),
+    "objective perturbation": ("one default, objective perturbation", ORANGE, "v-"),
+    "objective perturbation, pure": ("one default, objective perturbation, pure $\\varepsilon$-DP", GREEN, "o-"),
     "tuned on the test part": ("plain gradient descent, tuned on the test part", BLUE, "o--"),
     "diffprivlib, best C": ("diffprivlib, tuned on the test part, pure $\\varepsilon$-DP", GREEN, "^:"),
 }

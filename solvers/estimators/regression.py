@@ -23,7 +23,7 @@ from solvers.release import Release
 OWNER = "PrivateLinearRegression"
 ALGORITHMS = ("auto", "gradient_descent", "objective_perturbation")
 RESIDUAL = 0.25  # where squares give way to lines
-REACH = 1.4  # of gradient descent
+REACH = 1.0  # of gradient descent
 RADIUS, CONSTANT = 1.5, 0.5  # of objective perturbation
 
 
@@ -60,7 +60,7 @@ class PrivateLinearRegression(RegressorMixin, PrivateLinearModel):  # type: igno
     Notes
     -----
     Labels are brought to [-1, 1]. The defaults are T = 100 steps, residuals clipped to a quarter (Huber's loss), the mean of the
-    second half of the iterates, and the step with which noise alone would move theta by 1.4 over the norm of a row, yet no longer than
+    second half of the iterates, and the step with which noise alone would move theta by 1 over the norm of a row, yet no longer than
     ``1/(n |row|^2)``, for which a noisy number of records is released under add-or-remove. They were chosen on parts of the
     training sets of diabetes and CPS1988. Those of ``objective_perturbation`` are `PseudoHuber` at a quarter, a constant of half the
     norm of a row for the intercept, and regularisation by the bound on the excess risk for a ball of radius 1.5 over the norm of a row;
