@@ -233,6 +233,7 @@ PROBED: dict[str, Probed] = {
     "exponential mechanism, hinge in a box": Probed(drawn(HuberHinge(0.1), Box(-1.0, 1.0)), least=0.5),
     "exponential mechanism, squared": Probed(small(drawn(Squared(2.0), Box(-1.0, 1.0))), labels=(-1e9, 0.0, 5.0), least=0.6),
     "exponential mechanism, clipped residual": Probed(small(drawn(ClippedSquared(0.5), Box(-1.0, 2.0))), labels=(-1e300, 0.1, 1e300)),
+    "exponential mechanism, pseudo-huber": Probed(small(drawn(PseudoHuber(0.5), Box(-1.0, 2.0))), (-1e300, 0.1, 1e300), least=0.6),
     "exponential mechanism, quantile": Probed(small(drawn(Quantile(0.3), Box(-2.0, 1.0), delta=1e-3)), labels=(-9.0, 0.0, 9.0)),
 }
 

@@ -134,6 +134,11 @@ def test_pseudo_huber_is_exact_near_and_far():
     assert_allclose(loss.value(r, zero), [0.5e-24, 1e-6 * (math.sqrt(2.0) - 1.0), 1e-3 * (1e8 - 1e-3), 1e297], rtol=1e-12)
     assert_allclose(loss.derivative(r, zero), [1e-12, 1e-3 / math.sqrt(2.0), 1e-3, 1e-3], rtol=1e-12)
     assert_allclose(loss.second_derivative(r, zero), [1.0, 2.0**-1.5, 0.0, 0.0], atol=1e-12)
+    z, far = np.linspace(-2.0, 2.0, 9), np.full(9, 1e300)
+    near = PseudoHuber(0.5).anchored(far, 2.0)
+    assert near.max() < 1e4
+    differences = np.diff(PseudoHuber(0.5).value(z, near))
+    assert_allclose(differences, -0.5 * np.diff(z), rtol=1e-7)  # a line of slope -c, which 1e300 would drown
     assert PseudoHuber(1e-30).derivative(np.array([1e300]), np.zeros(1)) == 1e-30
 
 

@@ -86,7 +86,7 @@ class LinearLoss(Loss):
         return 2.0 * reach * self.slope(reach)
 
     def anchored(self, targets: Array, reach: float) -> Array:
-        """Labels with the same differences of phi over |z| <= reach, and no larger than that needs."""
+        """Labels with the same differences of phi over |z| <= reach, or nearly, and no larger than that needs; each by itself."""
         return targets
 
     def dimension(self, columns: int) -> int:
