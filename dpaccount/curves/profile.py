@@ -11,8 +11,9 @@ from dpaccount import _check
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
 from dpaccount.conversions import CONVERSIONS
-from dpaccount.curves.evaluate import CurveOption, Evaluator, PairOption
+from dpaccount.curves.evaluate import Evaluator
 from dpaccount.curves.group import generic_group, group_pair
+from dpaccount.curves.options import CurveOption, PairOption
 from dpaccount.curves.renyi import RenyiCurve
 from dpaccount.curves.roots import shared_roots
 from dpaccount.curves.tangents import shared_values

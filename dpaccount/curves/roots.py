@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpaccount.curves.evaluate import PairOption
+from dpaccount.curves.options import PairOption
 from dpaccount.engines import auto
 from dpaccount.engines.invert import Root
 from dpaccount.results import LogDelta, Status

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpaccount.curves.dual import LOWEST, ULP, Dual, Tangent, Value
-from dpaccount.curves.evaluate import PairOption
+from dpaccount.curves.options import PairOption
 from dpaccount.engines import auto
 from dpaccount.results import LogDelta
 
