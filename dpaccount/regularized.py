@@ -17,6 +17,7 @@ from dpaccount.mechanisms.gdp import GaussianDP
 from dpaccount.mechanisms.log_concave import StronglyLogConcave
 
 RULES = ("exact", "sufficient")
+SMALLEST, LARGEST = 1e-100, 1e15  # epsilons of the paper's rule, whose squares and differences doubles still hold
 _SIZE = {"low": 1e-100, "high": 1e100}
 
 
@@ -184,7 +185,9 @@ class _Asked:
         for name in ("lipschitz", "diameter"):
             put(name, _check.real(owner, name, getattr(self, name), **_SIZE))
         put("strong_convexity", _check.real(owner, "strong_convexity", self.strong_convexity, low=0.0, high=1e100))
-        _check.choice(owner, "rule", self.rule, RULES)
+        if _check.choice(owner, "rule", self.rule, RULES) == "sufficient" and not SMALLEST <= self.epsilon <= LARGEST:
+            domain = f"in [{SMALLEST:g}, {LARGEST:g}] under the paper's rule"
+            _check.refuse(owner, "epsilon", domain, self.epsilon, "rule='exact' has no limit.")
 
     @property
     def mu(self) -> float:

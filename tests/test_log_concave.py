@@ -337,3 +337,13 @@ def test_parameters_are_rounded_to_the_safe_side():
         assert Fraction(mu) ** 2 * n**2 * (Fraction(r) + Fraction(rho)) >= Fraction(g) ** 2 * Fraction(k)
         assert mu == pytest.approx(g * math.sqrt(k) / (n * math.sqrt(r + rho)), rel=1e-14)
         assert Fraction(GaussianDP(mu).attained.noise_multiplier) * Fraction(mu) <= 1
+
+
+def test_extremes_neither_overflow_nor_divide_by_zero():
+    law = StronglyLogConcave(1.0, 1e-16)
+    assert law.renyi(1e300) == math.inf
+    assert float(PrivacyProfile(GaussianDP(1e-100)).delta(epsilon=1e300)) <= 1e-300
+    for kind in (RegularizedExponentialMechanism.for_empirical_risk, RegularizedExponentialMechanism.for_population_risk):
+        for epsilon in (5e-324, 1e-200, 1e50):
+            with pytest.raises(ValueError, match="under the paper's rule"):
+                kind(epsilon=epsilon, delta=1e-5, lipschitz=2.0, num_records=100, dimension=5, diameter=1.0, rule="sufficient")

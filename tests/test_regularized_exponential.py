@@ -125,3 +125,8 @@ def test_bad_input_is_refused(call):
 def test_a_run_of_days_is_refused_before_it_begins_with_what_to_do():
     with pytest.raises(ValueError, match=rf"`{OWNER}\(most_steps=...\)` must be at least \d+, some .* hours.*inner='exact'"):
         regularized_exponential(problem(3000, 10, Quantile()), epsilon=4.0, delta=1e-6, inner="series", progress=False)
+
+
+def test_what_is_asked_to_be_short_is_refused_with_a_measured_time():
+    with pytest.raises(ValueError, match=r"must be at least \d+, some .* hours, for this budget and inner='exact'; got 3"):
+        regularized_exponential(problem(), epsilon=1.0, delta=1e-5, most_steps=3, progress=False)

@@ -17,7 +17,7 @@ from scipy.special import kolmogorov, ndtr
 from solvers.losses import ClippedSquared, Logistic, Multinomial, PerExampleLoss, Quantile
 from solvers.problem import Problem
 from solvers.random import InsecureRandomnessWarning, RandomSource
-from solvers.sampler import Plan, Target, planned, sample
+from solvers.sampler import Plan, Target, expected_seconds, planned, sample
 from solvers.sampler.chain import effective_sample_size, r_hat
 from solvers.sampler.estimators import poisson_error, reference_error, series_error
 from solvers.sampler.inner import KINDS
@@ -306,6 +306,21 @@ def test_plans_keep_what_they_promise():
         assert plans[3].step_size * target.lipschitz**2 < 2.0**-8
         assert plans[0].inner_error == 0.0
         assert plans[4].steps < plans[2].steps
+
+
+def test_a_plan_never_claims_that_nothing_is_off():
+    """The chain's error underflows long before it is 0."""
+    plan = planned(Target(Problem([[1.0]], [1.0], Logistic(), L2Ball(1.0)), 1e-90, 1.0), 1e-300)
+    assert 0.0 < plan.total_variation <= 1e-300
+
+
+def test_time_is_estimated_from_a_few_steps():
+    target = Target(linear(2), 4.0, 1.0)
+    plan = planned(target, 1e-3, inner="series")
+    found = expected_seconds(target, plan)
+    assert 1e-6 < found / plan.steps < 0.1, "microseconds to a tenth of a second a step"
+    twice = expected_seconds(target, replace(plan, steps=1000 * plan.steps))
+    assert 100 * found < twice < 10_000 * found, "in proportion, on a machine that may be busy"
 
 
 def test_mixing_diagnostics():

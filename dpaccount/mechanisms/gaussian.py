@@ -77,7 +77,8 @@ class Gaussian(AdditiveStep):
         if not self.noise_multiplier:
             return no_noise_tails(loss)
         mu = self.mu
-        a, b = loss / mu - mu / 2, loss / mu + mu / 2
+        with np.errstate(over="ignore"):  # a level beyond doubles is beyond every loss
+            a, b = loss / mu - mu / 2, loss / mu + mu / 2
         return Tails(log_ndtr(-a), log_ndtr(a), log_ndtr(-b), log_ndtr(b), 1e-15 * (2 + mu))
 
     def atoms(self) -> tuple[Array, Array]:

@@ -100,7 +100,8 @@ class StronglyLogConcave:
     def renyi(self, order: Any) -> Any:
         """An upper bound on both Renyi divergences, a G^2/(2 mu), for orders a > 1 (array)."""
         a = _check.reals("StronglyLogConcave.renyi", "order", order, low=1.0, open_low=True)
-        return (a * self.kl * ROUND)[()]
+        with np.errstate(over="ignore"):
+            return (a * self.kl * ROUND)[()]
 
     def deviation(self, distance: Any, *, around: str = "mean") -> Any:
         """An upper bound on P[l(X) - centre >= t] for every G-Lipschitz function l and X ~ P, at t = `distance` >= 0 (array).

@@ -15,7 +15,7 @@ from solvers.arguments import setting
 from solvers.budget import budget
 from solvers.problem import Problem
 from solvers.release import Release
-from solvers.sampler.chain import sample
+from solvers.sampler.chain import expected_seconds, sample
 from solvers.sampler.plan import INNER, Plan, planned
 from solvers.sampler.target import Target
 
@@ -23,7 +23,8 @@ OWNER = "regularized_exponential"
 RISKS = ("empirical", "population")
 SLACK = 0.05  # of delta, for the sampler's distance in total variation
 ROOM = 0.005  # of delta, for the chords of the sampler's curve
-MOST_STEPS = 20_000_000
+LONGEST = 86_400.0  # seconds, where `most_steps` is not given
+SHORT = 50_000_000  # records times steps that no machine needs a day for
 
 
 def regularized_exponential(
@@ -35,7 +36,7 @@ def regularized_exponential(
     inner: str = "exact",
     rule: str = "sharp",
     radius: float | None = None,
-    most_steps: int = MOST_STEPS,
+    most_steps: int | None = None,
     adjacency: str | Adjacency = Adjacency.REPLACE_ONE,
     random: Any = None,
     progress: bool | None = None,
@@ -60,7 +61,7 @@ def regularized_exponential(
         Largest norm in the set, where (k, r) should be for another one: a guess of |x*| on the whole space and on half-spaces. It
         costs no privacy.
     most_steps : int
-        A longer run is refused before it begins, with its length.
+        A longer run is refused before it begins, with what it would take by a short timing on this machine. Default: a day.
     adjacency : {"replace-one"}
         The only relation: F is a mean, so n is public.
     random : RandomSource, optional
@@ -107,7 +108,7 @@ def regularized_exponential(
     law = _law(problem, aim.epsilon, aim.delta * (1.0 - SLACK - ROOM), risk, radius)
     target = Target(problem, law.inverse_temperature, law.regularization)
     plan = planned(target, t, inner=inner, rule=rule)
-    _affordable(plan, _check.count(OWNER, "most_steps", most_steps))
+    _affordable(target, plan, None if most_steps is None else _check.count(OWNER, "most_steps", most_steps))
     guarantee = _guarantee(law, plan, aim.epsilon, aim.delta)
     draws = sample(target, plan, source=gate.source, progress=run.progress)
     shown = {
@@ -134,15 +135,18 @@ def _law(problem: Problem, epsilon: float, delta: float, risk: str, radius: floa
     )
 
 
-def _affordable(plan: Plan, most: int) -> None:
-    """Refuse a run that nobody would wait for, before it begins."""
-    if plan.steps > most:
-        hours = plan.steps * (1e-4 if plan.inner == "exact" else 4e-5) / 3600.0
-        _check.refuse(
-            OWNER, "most_steps", f"at least {plan.steps}, some {hours:.2g} hours, for this budget and inner={plan.inner!r}", most,
-            "inner='exact' and 'differences' take far fewer steps where losses are smooth, 'values' where they are not; so do a smaller "
-            "epsilon and fewer records.",
-        )
+def _affordable(target: Target, plan: Plan, most: int | None) -> None:
+    """Refuse a run that nobody would wait for, before it begins; the time is that of some of its steps here and now."""
+    if plan.steps <= most if most is not None else plan.steps * target.problem.num_records <= SHORT:
+        return
+    seconds = expected_seconds(target, plan)
+    if most is None and seconds <= LONGEST:
+        return
+    _check.refuse(
+        OWNER, "most_steps", f"at least {plan.steps}, some {seconds / 3600.0:.2g} hours, for this budget and inner={plan.inner!r}", most,
+        "inner='exact' and 'differences' take far fewer steps where losses are smooth, 'values' where they are not; so do a smaller "
+        "epsilon and fewer records.",
+    )
 
 
 def _guarantee(law: RegularizedExponentialMechanism, plan: Plan, epsilon: float, delta: float) -> Guarantee:

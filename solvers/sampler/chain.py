@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from solvers.sampler.stock import Stock
 from solvers.sampler.target import Target
 
 Array = npt.NDArray[np.float64]
+TIMED = 0.1  # seconds
 KEPT = 400  # states of every chain that `Draws.trace` holds
 
 
@@ -93,6 +96,21 @@ def sample(
         if t >= first and (t - first) % spacing == 0:
             kept.append(x)
     return Draws(x, np.array(kept), spacing, inner.tally)
+
+
+def expected_seconds(target: Target, plan: Plan) -> float:
+    """How long one draw will take, from a tenth of a second of its first steps on this machine; it depends on the data as all times do."""
+    owner = "expected_seconds"
+    _check.instance(owner, "target", target, Target, "a Target")
+    _check.instance(owner, "plan", plan, Plan, "a Plan")
+    steps, source = 5, RandomSource()
+    while True:
+        begin = time.perf_counter()
+        sample(target, replace(plan, steps=min(steps, plan.steps)), source=source, progress=False)
+        taken = time.perf_counter() - begin
+        if taken > TIMED or steps >= plan.steps:
+            return taken * plan.steps / min(steps, plan.steps)
+        steps *= 4
 
 
 def r_hat(trace: Array) -> Array:

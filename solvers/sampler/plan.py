@@ -126,7 +126,7 @@ def _chain(target: Target, step: float, error: float) -> tuple[int, float]:
     start = (target.distance + math.sqrt(target.dimension / m)) / math.sqrt(2.0 * math.pi * step)
     per = math.log1p(step * m)
     steps = 1 + max(0, math.ceil(math.log(start / error * (1.0 + 1e-8)) / per))
-    return steps, start * math.exp(-per * (steps - 1)) * (1.0 + 1e-9)
+    return steps, max(start * math.exp(-per * (steps - 1)) * (1.0 + 1e-9), min(error, 1e-300))  # never 0 because it underflows
 
 
 def _by_values(target: Target, t: float, inner: str, rule: str) -> Plan:
