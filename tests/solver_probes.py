@@ -40,6 +40,7 @@ class Recorder(Gate):
     seed: int = 0
     replay: list[Any] | None = None
     noise_off: bool = False
+    loudness: float = 1.0  # of noise and choices, to look where a run seldom goes
     queries: list[Query] = field(default_factory=list)
     answers: list[Any] = field(default_factory=list)
 
@@ -54,7 +55,7 @@ class Recorder(Gate):
         return answer
 
     def _noisy(self, kind: str, plain: Callable[..., Any], value: Any, sensitivity: float, noise_multiplier: float) -> Any:
-        scale = 0.0 if self.noise_off else noise_multiplier
+        scale = 0.0 if self.noise_off else noise_multiplier * self.loudness
         fresh = partial(plain, self, value, sensitivity=sensitivity, noise_multiplier=scale)
         return self._answer(kind, value, sensitivity, noise_multiplier, fresh)
 
@@ -211,7 +212,7 @@ def hostile_rows(rng: np.random.Generator, columns: int) -> Iterator[np.ndarray]
 
 
 def neighbours(rng: np.random.Generator, columns: int, labels: tuple[float, ...], size: int = 6) -> Iterator[tuple[Any, ...]]:
-    """(rows, labels, rows', labels', relation): a record joins at the end, or the last one is exchanged; dense and sparse."""
+    """(rows, labels, rows', labels', relation): a record joins at the end, is exchanged there, or contributes nothing; dense and sparse."""
     base = rng.standard_normal((size, columns)) * rng.choice([0.3, 3.0], (size, 1))
     base[0] = base[1]  # a duplicate
     y = rng.choice(labels, size)
@@ -224,9 +225,20 @@ def neighbours(rng: np.random.Generator, columns: int, labels: tuple[float, ...]
             yield *wider, np.vstack([base, other]), np.append(y, rng.choice(labels)), "replace-one"
         else:
             yield base, y, *wider, "add-or-remove"
+            if k % 4 == 0:
+                yield *wider, base, y, "zero-out"  # what contributes nothing is not there; only the size is public
     thin = sparse.random_array((size, columns), density=0.4, rng=rng, format="csr")
     for row in rows[:8:2]:
         yield thin, y, sparse.csr_array(sparse.vstack([thin, sparse.csr_array(row[None, :])])), np.append(y, labels[-1]), "add-or-remove"
+
+
+def aimed(theta: Any, columns: int, labels: tuple[float, ...]) -> Iterator[tuple[np.ndarray, float]]:
+    """Records that pull hardest where a run ended: rows along theta's columns and against them, with every label."""
+    theta = np.asarray(theta, dtype=float)
+    outputs = max(theta.size // columns, 1) if theta.size % columns == 0 else 1
+    for direction in theta[: columns * outputs].reshape(columns, outputs).T if theta.size >= columns else []:
+        for sign in (1e6, -1e6):
+            yield from ((sign * direction, label) for label in labels)
 
 
 def lower_bound(statistic: Callable[[bool, int], float], runs: int, delta: float, alpha: float = 0.05) -> float:
