@@ -110,6 +110,8 @@ def _private(owner: str, name: str, value: Any, *limits: Any) -> Array:
         return reals(owner, name, value, low=low, high=high, open_low=open_low, open_high=open_high, infinite=infinite)
     except (TypeError, ValueError) as error:
         kind = type(error)
+    if kind is TypeError:
+        hint = "Booleans, text and nested lists of several lengths are no numbers; convert them first."
     refuse(owner, name, _domain(low, high, open_low, open_high, infinite), WITHHELD, hint or "Every entry has to be a number.", kind)
 
 

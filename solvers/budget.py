@@ -54,8 +54,9 @@ def least_gaussian(epsilon: float, delta: float, adjacency: Adjacency) -> float:
 def gaussian_steps_noise(aim: Budget, steps: int, before: DominatingPair | None = None) -> float | None:
     """The least noise multiplier of `steps` Gaussians after `before`, if that is made of Gaussians alone and leaves something.
 
-    Gaussians compose by the sum of 1/s^2, so that T of them share what `before` leaves of one: ``T/s^2 = 1/s_0^2 - sum``. The answer
-    is 4e-12 larger, so that rounding stays within the budget.
+    Gaussians compose by the sum of 1/s^2 (DRS19, Corollary 3.3), so that T of them share what `before` leaves of one:
+    ``T/s^2 = 1/s_0^2 - sum``, s_0 the exact noise of one (BW18, Theorem 8). The answer is 4e-12 larger, so that rounding stays within
+    the budget.
     """
     terms = () if before is None else before.terms
     spent = 0.0

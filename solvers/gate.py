@@ -84,7 +84,10 @@ class Gate:
         """The index k with probability proportional to e^{epsilon scores_k/(2 sensitivity)}, by Gumbel noise and argmax.
 
         `sensitivity` bounds how much any one score moves. Accounted by ``ExponentialMechanism(epsilon)`` under add-or-remove,
-        and under replace-one by ``ExponentialMechanism(2 * epsilon)``, as scores then move by twice as much.
+        and under replace-one by ``ExponentialMechanism(2 * epsilon)``, as scores then move by twice as much. Proof. The log-ratio of k's
+        probabilities is ``epsilon (s_k - s'_k)/(2 sensitivity)`` and a constant that all k share, so it has a range of at most epsilon
+        (or 2 epsilon), and the pair dominates all of that range (DDR20, Theorem 2). Gumbel noise and argmax are the exponential mechanism
+        (MT07) exactly, as ``P{argmax = k} = e^{a_k}/sum e^{a_j}``.
         """
         return self.source.choice(np.asarray(scores) * (epsilon / (2.0 * sensitivity)))
 

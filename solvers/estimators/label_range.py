@@ -59,7 +59,8 @@ class RangeQuery:
 
     @property
     def guarantee(self) -> DominatingPair:
-        """Of both looks."""
+        """Of both looks: `Gate.select_count`, and a histogram in which a label is in one bin. A record moves that by 1 in l1 and in l2, an
+        exchange by at most 2: the Gaussian mechanism (BW18, Theorem 8) or Laplace's (DR14, Theorem 3.6); then adaptive composition."""
         double = 2.0 if self.relation is Adjacency.REPLACE_ONE else 1.0
         return ExponentialMechanism(double * self.rate) + (Laplace if self.pure else Gaussian)(self.noise_multiplier)
 
