@@ -85,14 +85,15 @@ def localisation(
     Guarantee
     ---------
     ``T Gaussian(sigma)``: the largest of the phases, all of which cost that. Proof. Fix the phase of every record. The phases before a
-    record's own have one law for both data sets; its own is T Gaussian mechanisms, each told what came before: ``sqrt(T)/sigma``-GDP (DRS19,
-    Corollary 3.3); those after it are computed from what was released and from other rows, which is post-processing. So much is
+    record's own have one law for both data sets; its own is T Gaussian mechanisms, each told what came before: ``sqrt(T)/sigma``-GDP
+    (DRS19, Corollary 3.3); those after it are computed from what was released and from other rows, which is post-processing. So much is
     parallel composition. Phases are drawn by each record for itself, without a look at it, so neighbours share their law; hockey-stick
     divergences are jointly convex, and a mixture over the phases is no worse than the worst of them, published or not.
 
     References
     ----------
-    Parallel composition: McSherry (2009), Theorem 4. Joint convexity as in the proof of ADC20's Theorem 5. Algorithm: Feldman, Koren, Talwar (2020), Section 4, with noisy gradient descent inside a phase; Theorem 6.11 of the chapter for the first step.
+    Parallel composition: McSherry (2009), Theorem 4. Joint convexity as in the proof of ADC20's Theorem 5. Algorithm: Feldman, Koren,
+    Talwar (2020), Section 4, with noisy gradient descent inside a phase; Theorem 6.11 of the chapter for the first step.
 
     Examples
     --------
