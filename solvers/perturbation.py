@@ -158,7 +158,7 @@ class PureCost:
         if self.relation is Adjacency.REPLACE_ONE:
             return PureDP(spent)
         reach = (self._largest + 1.0 / self.noise_multiplier + 2.0 * self.output) * (1.0 + 1e-15)
-        return BestOf(PureDP(spent), ExponentialMechanism(reach)) if 1e-8 <= reach < 2.0 * spent else PureDP(spent)
+        return BestOf(PureDP(spent), ExponentialMechanism(reach)) if 1e-8 <= reach < min(2.0 * spent, 700.0) else PureDP(spent)
 
     @staticmethod
     def noise(epsilon: float, regularization: float, curvature: Curvature, relation: Adjacency) -> float:

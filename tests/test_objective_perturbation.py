@@ -246,6 +246,12 @@ def test_a_budget_is_spent_and_kept(relation, budget):
     assert release.adjacency == relation
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-7, 0.0), (1e-4, 1e-9), (690.0, 1e-6), (690.0, 0.0)])
+def test_tiny_and_huge_budgets_are_kept(epsilon, delta):
+    spent = objective_perturbation(classes(), epsilon=epsilon, delta=delta, random=seeded(0)).epsilon(delta).upper
+    assert 0.9 * epsilon < spent <= epsilon
+
+
 @pytest.mark.parametrize("budget", [{"epsilon": 0.5}, {"epsilon": 0.5, "delta": 1e-6}])
 def test_releases_compose(budget):
     """Thirty of them: less than thirty times the budget."""
@@ -430,6 +436,8 @@ GOOD = Problem(SQUARE, [1, -1], Logistic(), L2Ball(1.0))
         (Problem(SQUARE, [1, -1], Logistic()), {}, "unbounded"),
         (Problem(SQUARE, [1, -1], Logistic(), ridge=3.0), {"regularization": 1.0}, "ridge"),
         (GOOD, {"epsilon": 0.0}, "zero budget"),
+        (GOOD, {"epsilon": 800.0, "delta": 1e-5}, "at most 700"),
+        (GOOD, {"epsilon": 800.0}, r"in \[0, 700\]"),
         (GOOD, {"epsilon": None}, "epsilon"),
         (GOOD, {"delta": 1.0}, "delta"),
         (GOOD, {"delta": 1e-5, "law": "gamma"}, "pure"),

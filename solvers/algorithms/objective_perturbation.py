@@ -27,6 +27,7 @@ Array = npt.NDArray[np.float64]
 OWNER = "objective_perturbation"
 LAWS = ("gamma", "gaussian")
 TOLERANCE = 1e-5  # of the gradient, over the Lipschitz constant
+MOST_EPSILON = 700.0
 FAR = 1e6  # stands for an infinite bound, and points to larger Delta
 PURE_SHARE, GAUSSIAN_SHARE = 0.01, 0.05  # of the output noise: of epsilon; of mu
 
@@ -282,6 +283,9 @@ def _for_gaussian(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float |
     def spread(delta: float) -> float:
         return math.sqrt(problem.dimension) * bounds.lipschitz * multiplier(delta, 0.01)
 
+    if aim.epsilon > MOST_EPSILON:
+        _check.refuse(OWNER, "epsilon", f"at most {MOST_EPSILON:g}", aim.epsilon, "e^epsilon must be a finite double.")
+    aim = replace(aim, epsilon=aim.epsilon * (1.0 - 1e-10))  # what reading the curve's table back can lose
     if earlier and math.isinf(multiplier(1e12 * bounds.smoothness, 0.01)):
         _check.refuse(OWNER, "before", "such that it leaves something of the budget", earlier, "Alone it spends all of it.")
     chosen = _regularization(problem, bounds, fixed, spread)
@@ -321,7 +325,7 @@ def _regularization(problem: Problem, bounds: _Bounds, fixed: float | None, spre
         size = spread(found)
         return math.log(size * size / found + found * radius * radius) if math.isfinite(size) else FAR - log_delta
 
-    low = math.log(spread(1e9 * bounds.smoothness) / radius)  # the minimiser if the Hessian cost nothing
+    low = math.log(spread(1e15 * bounds.smoothness) / radius)  # the minimiser if the Hessian cost nothing
     high = max(low, math.log(1e3 * bounds.smoothness * bounds.curvature.rank)) + 3.0
     best = minimize_scalar(bound, bounds=(low - 0.1, high), method="bounded", options={"xatol": 0.1})
     return max(math.exp(float(best.x)), problem.ridge)
