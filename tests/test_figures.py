@@ -29,6 +29,7 @@ from figures import (
     risk_falls_as_the_theorems_say,
     sampling_attains_its_privacy_theorem,
     sampling_makes_the_trade_off_asymmetric,
+    sampling_stays_within_its_risk_bound,
     the_hard_corner_keeps_its_digits,
     the_line_runs_through_the_saddle,
     time_is_flat_in_steps,
@@ -243,6 +244,14 @@ def test_sampling_attains_its_privacy_theorem():
     inner = slice(1, -1)
     assert_allclose(numbers["quadratic, trade-off"][inner], numbers["theorem, trade-off"][inner], atol=2e-4)
     assert (numbers["kinked, trade-off"][inner] > numbers["theorem, trade-off"][inner]).all()
+
+
+def test_sampling_stays_within_its_risk_bound():
+    for rows in sampling_stays_within_its_risk_bound.data(quick=True).values():
+        excess, error, bound, descent = rows[:, 2], rows[:, 3], rows[:, 4], rows[:, 5]
+        assert (excess - 4 * error > -1e-9).all()
+        assert (excess + 4 * error < bound).all()
+        assert (descent < bound).all()
 
 
 def test_values_alone_cost_the_square_of_the_budget():
