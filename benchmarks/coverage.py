@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+import dpaccount.auditing.selection as rules
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, RandomizedResponse
 from dpaccount.auditing import audit_counts, audit_one_run, audit_samples
+from dpaccount.auditing.criterion import criterion_of
 from dpaccount.auditing.family import family_of
 from dpaccount.auditing.game.looks import Look, open_ended, planned
 from dpaccount.auditing.intervals import rates
@@ -114,7 +116,8 @@ LOOKS = ("looks", "looks without end", "uncorrected looks")  # counted again and
 CHUNK = 10
 FAMILIES = {  # the mechanisms that a model-based statistic is true for
     "gdp": ("gaussian", "no leak"), "fdp": ("gaussian", "no leak"), "order": ("gaussian",),
-    "curve": ("one sampled step", "no leak"),
+    "curve": ("gaussian", "laplace", "randomised response", "one sampled step", "no leak"),  # each inside its own family
+    "bayes": ("gaussian", "laplace", "randomised response", "no leak"),
     "fdp, family": ("laplace", "randomised response", "one sampled step"),
     "order, family": ("laplace", "randomised response", "one sampled step"),
 }
@@ -124,7 +127,7 @@ def settings() -> Iterator[tuple[str, str, str]]:
     """Every (statistic, rule, mechanism) that has a promise to keep, or is reported beside."""
     every = tuple(name for name in MECHANISMS if name != "one sampled step")  # which is there for its family's curve
     for method in ("cp", "gdp", "total-variation", "renyi", "steinke", "fdp"):
-        for rule in ("fixed", "split", "bonferroni", "hull"):
+        for rule in ("fixed", "split", "bonferroni", "hull", *(["band"] if method not in ONE_RUN else [])):
             for name in FAMILIES.get(method, every):
                 if name != "subsampled gaussian" or method in ("cp", "steinke"):  # one statistic of each kind
                     yield method, rule, name
@@ -135,7 +138,12 @@ def settings() -> Iterator[tuple[str, str, str]]:
         for name in every:
             yield "cp", rule, name
     yield "cp", "uncorrected looks", "no leak"
-    for method in ("bayes", "curve", "order", *FAMILY):
+    for method in ("bayes", "curve"):
+        for rule in ("fixed", "split", "bonferroni", "hull", *(["band"] if method == "curve" else [])):
+            for name in FAMILIES[method]:
+                if name != "one sampled step" or rule == "fixed":
+                    yield method, rule, name
+    for method in ("order", *FAMILY):
         for name in FAMILIES.get(method, ("gaussian", "no leak")):
             yield method, "fixed", name
     yield "steinke", "uncorrected", "no leak"
@@ -176,8 +184,7 @@ def one(method: str, rule: str, mechanism: Mechanism, rng: np.random.Generator) 
     if rule == "uncorrected":
         return _best_accuracy(x0, x1)
     if method in REJECTION:
-        tp, fp = (int((x >= mechanism.threshold).sum()) for x in (x1, x0))
-        return math.inf if _rejects(method, mechanism.name, tp, fp) else -math.inf
+        return math.inf if _rejects(method, mechanism.name, *_chosen(method, rule, x0, x1, mechanism, rng)) else -math.inf
     options: dict[str, Any] = {"method": method, "alpha": ALPHA, "delta": DELTA, "rng": rng}
     if method == "hockey-stick":
         options["eps"] = HOCKEY
@@ -192,20 +199,44 @@ def one(method: str, rule: str, mechanism: Mechanism, rng: np.random.Generator) 
     return audit_samples(x0, x1, **options).lower
 
 
-@lru_cache(maxsize=20000)
-def _rejects(method: str, name: str, tp: int, fp: int) -> bool:
+def _chosen(
+    method: str, rule: str, x0: Array, x1: Array, mechanism: Mechanism, rng: np.random.Generator
+) -> tuple[int, int, int, int, float]:
+    """TP, P, FP, N and the level of what `audit_samples` counts under a rule."""
+    criterion = criterion_of(method, ALPHA, DELTA, 0.0)
+    if rule == "split":
+        (a0, b0), (a1, b1) = rules.halves(x0, rng), rules.halves(x1, rng)
+        table = rules.one(b0, b1, rules.best_threshold(a0, a1, criterion), "")
+    elif rule == "fixed":
+        table = rules.one(x0, x1, mechanism.threshold, "")
+    elif rule == "band":
+        table = rules.band(x0, x1, ALPHA)
+    else:
+        table = rules.hull(x0, x1) if rule == "hull" else rules.ranked_outside(x0, x1)
+    best = int(np.argmax(criterion(table)))
+    return int(table.tp[best]), table.p, int(table.fp[best]), table.n, ALPHA / table.rules
+
+
+@lru_cache(maxsize=100_000)
+def _rejects(method: str, name: str, tp: int, p: int, fp: int, n: int, alpha: float) -> bool:
     """Whether the truth itself is rejected, which is what a bound above it means; a bound each would take hours.
 
     ``bayes``: the true region holds less than alpha; ``curve``: the true trade-off function lies above both rate limits.
     """
     mechanism = MECHANISMS[name]
     if method == "bayes":
-        misses, alarms = Posterior(0.5 + SIZE - tp, 0.5 + tp), Posterior(0.5 + fp, 0.5 + SIZE - fp)
-        return mass(mechanism.truth("epsilon"), DELTA, misses, alarms) < ALPHA
-    found = rates(tp, SIZE, fp, SIZE, ALPHA)
+        misses, alarms = Posterior(0.5 + p - tp, 0.5 + tp), Posterior(0.5 + fp, 0.5 + n - fp)
+        return mass(mechanism.truth("epsilon"), DELTA, misses, alarms) < alpha
+    found = rates(tp, p, fp, n, alpha)
     if mechanism.profile is None:  # the least member of the family has no leak at all
         return found.fpr_upper + found.fnr_upper < 1.0
-    return float(_function(name)(found.fpr_upper).lower) > found.fnr_upper
+    return _least(name, found.fpr_upper) > found.fnr_upper
+
+
+@lru_cache(maxsize=100_000)
+def _least(name: str, rate: float) -> float:
+    """The true trade-off function at a false positive rate."""
+    return float(_function(name)(rate).lower)
 
 
 @lru_cache(maxsize=8)

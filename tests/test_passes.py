@@ -116,6 +116,7 @@ def test_shuffled_batches_hold_where_the_constants_are_public():
     assert verdict.verdict == "holds"
     assert verdict.upper == pytest.approx(float(bound), rel=1e-9)
     assert "Proposition 1" in verdict.theorem
+    assert any("nor its seed is released" in text for text in verdict.assumptions)
     assert any(r.name == "shuffled, add-or-remove" for r in verdict.readings)
     assert check_claim({**claim, "epsilon": 190.0}).verdict == "undecided"
     assert check_claim({**claim, "epsilon": 5.0}).verdict == "refuted"
@@ -178,6 +179,8 @@ def test_samples_of_fixed_size_are_exact_under_add_or_remove():
 def test_contradictions_name_both():
     with pytest.raises(ValueError, match=r"order = 'stored' and sampler = 'shuffled'"):
         check_claim(changed(sampler="shuffled", order="stored"))
+    with pytest.raises(ValueError, match=r"order = 'random' and sampler = 'poisson'"):
+        check_claim(changed(order="random"))
 
 
 @pytest.mark.parametrize("share", [0.9984, 0.5])

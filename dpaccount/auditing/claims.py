@@ -210,6 +210,8 @@ class Claim:
         self._check_steps(logical)
         if self.order == "stored" and self.sampler == "shuffled":
             self._clash("order", "stored", "sampler", "shuffled", "shuffled batches come in a random order")
+        if self.order is not None and self.sampler in ("poisson", "fixed-size", "full-batch"):
+            self._clash("order", self.order, "sampler", self.sampler, "only batches that are cut from passes over the data have an order")
         if self.microbatch_size is not None and self.clipping not in (None, "microbatch"):
             self._clash("microbatch_size", self.microbatch_size, "clipping", self.clipping, "only clipping='microbatch' has microbatches")
         if self.unit == "record" and self.records_per_user is not None and self.records_per_user > 1:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import add
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaccount.adjacency import Adjacency
+from dpaccount.auditing import dots
 from dpaccount.auditing.exceeding import at_least, best_sum, log_ratio, one_output, scored_sums
 from dpaccount.auditing.passes import laws, least, most, sized, whole_batches
 from dpaccount.auditing.readings import PASSES, exchanged, slow
@@ -39,6 +40,10 @@ SENTENCES = {
     "opposite-records": "records at opposite bounds attain the composed pairs of mixtures at +1 and -1",
     "removal-and-addition": "an exchange is a removal and an addition: delta(epsilon/2) (1 + e^(epsilon/2)) <= delta under add-or-remove",
     "largest-output": "the event that one of the outputs exceeds a threshold",
+    "connected-dots": (
+        "the curve of one step between the points of a lattice, composed (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022; "
+        "Zhu, Dong, Wang 2022, Theorem 10)"
+    ),
     "every-record": "no credit for sampling: composed Gaussian mechanisms (sampling is joint convexity over the batches)",
     "largest-sums": "an event of the largest batch sums of shuffled epochs: their scores add up to so much (Chua et al. 2024)",
     "each-pass": "each record is in one batch of every pass, without amplification: composed Gaussian mechanisms",
@@ -100,8 +105,8 @@ def theorems(sampler: str, relation: Adjacency, run: Run) -> list[tuple[str, tup
     quick = not (sampler == "poisson" and slow(run, str(relation)))  # where no contour answers, balls have none either, or take long
     if sampler == "full-batch" or (sampler == "poisson" and run.rate == 1.0 and not run.phases):
         return [(LOWER, ("composition",)), (UPPER, ("composition",))]
-    if not quick:
-        return [(LOWER, ("largest-output",)), (UPPER, ("every-record",))]
+    if not quick or (sampler == "poisson" and not exchange and not run.phases and dots.few(run.rate, run.steps)):
+        return [(LOWER, ("largest-output",)), (UPPER, ("connected-dots", "every-record"))]
     if sampler == "poisson" and relation is Adjacency.REPLACE_ONE:
         return [(LOWER, ("opposite-records",)), (UPPER, ("removal-and-addition",))]
     if sampler == "poisson":
@@ -138,6 +143,10 @@ def _drawn(run: Run) -> Run:
 
 def proved(theorem: str, side: str, run: Run, relation: Adjacency, event: dict[str, Any], digits: int) -> str:
     """epsilon by a theorem, as a decimal of so many significant digits: rounded down for a lower end, up for an upper one."""
+    if theorem == "connected-dots":
+        if relation is Adjacency.REPLACE_ONE:
+            raise NumericalFailure("`certificate` has no proof here: an exchange is no pair of one curve.")
+        return dots.least_epsilon(run.sigma, run.rate, run.steps, run.delta, event, digits)
     if theorem in ("largest-sums", "largest-output"):
         return _by_event(theorem, run, relation, event, digits)
     if theorem == "removal-and-addition":
@@ -145,9 +154,15 @@ def proved(theorem: str, side: str, run: Run, relation: Adjacency, event: dict[s
     pair, under = _pair(theorem, run, relation)
 
     def enclosed(more: int) -> Enclosure:
-        return certified_epsilon(pair, run.delta, adjacency=under, digits=digits + more)
+        return _enclosed(pair, run.delta, under, digits + more)
 
     return settled(enclosed, side, digits)
+
+
+@lru_cache(maxsize=64)
+def _enclosed(pair: DominatingPair, delta: float, relation: Adjacency, digits: int) -> Enclosure:
+    """What both ends of one composition are rounded from."""
+    return certified_epsilon(pair, delta, adjacency=relation, digits=digits)
 
 
 def _pair(theorem: str, run: Run, relation: Adjacency) -> tuple[DominatingPair, Adjacency]:
@@ -196,6 +211,8 @@ def sound(theorem: str, event: Any) -> bool:
         return False
     if theorem == "largest-output":
         return set(event) == {"threshold"} and _numbers([event["threshold"]])
+    if theorem == "connected-dots":
+        return dots.sound(event)
     if set(event) != {"cuts", "scores", "least"}:
         return False
     cuts, scores, least = event["cuts"], event["scores"], event["least"]
@@ -253,7 +270,15 @@ def _outputs(run: Run, relation: Adjacency) -> dict[str, Any] | None:
     return {"threshold": float(f"{cut:.9g}")} if math.isfinite(cut) else None
 
 
-EVENTS: dict[str, Callable[[Run, Adjacency], dict[str, Any] | None]] = {"largest-sums": _sums, "largest-output": _outputs}
+def _points(run: Run, relation: Adjacency) -> dict[str, Any] | None:
+    if run.phases or relation is Adjacency.REPLACE_ONE:
+        return None
+    return dots.lattice(run.sigma, run.rate, run.steps, run.delta)
+
+
+EVENTS: dict[str, Callable[[Run, Adjacency], dict[str, Any] | None]] = {
+    "largest-sums": _sums, "largest-output": _outputs, "connected-dots": _points,
+}
 
 
 def _by_event(theorem: str, run: Run, relation: Adjacency, event: dict[str, Any], digits: int) -> str:

@@ -60,7 +60,7 @@ def audit_samples(
         are those of the canaries of one run; ``hockey-stick``, a lower bound on delta at `eps`, by one exact binomial
         limit on the accuracy of labels drawn with odds e^eps; ``total-variation``, TPR_lo - FPR_hi; ``renyi``, the
         divergence of order `order` between two coins with these rates.
-    selection : {"fixed", "split", "bonferroni", "hull"}
+    selection : {"fixed", "split", "bonferroni", "band", "hull"}
         How the threshold is chosen; see `dpaccount.auditing.selection`. Leaving both it and `threshold` out is refused.
     threshold : float or list of float
         For ``fixed`` and ``bonferroni``.
@@ -118,6 +118,11 @@ def audit_samples(
             OWNER, "selection", "'fixed', 'split', or 'bonferroni' with stated thresholds, where method='hockey-stick'", rule,
             "Labels are drawn anew, so ranks of the scores are not those of the labelled ones.",
         )
+    if rule == "band" and method not in rules.BANDED:
+        _check.refuse(
+            OWNER, "selection", "'fixed', 'split' or 'bonferroni'" + f" where method={method!r}", rule,
+            f"A band limits both error rates; the statistics of these are {', '.join(rules.BANDED)}.",
+        )
     criterion = criterion_of(method, alpha, target.delta or 0.0, eps or 0.0)
     text, chosen = "", threshold
     if rule == "split":
@@ -127,7 +132,7 @@ def audit_samples(
     labels = 0
     if method == "hockey-stick":
         outside, inside, labels = labelled(outside, inside, eps or 0.0, generator)
-    table = _table(rule, outside, inside, chosen, text, together=method in ONE_RUN)
+    table = _table(rule, outside, inside, chosen, text, method in ONE_RUN, alpha)
     notes: tuple[str, ...] = (COINS,) if method in ONE_RUN else (INDEPENDENT,)
     drawn = method == "steinke" and target.delta != 0.0 and not (
         rule == "bonferroni" and threshold is None and bool(np.isin(table.tp + table.fp, rules.ranks(table.p + table.n)).all())
@@ -160,7 +165,7 @@ def _split(
     return b0, b1, rules.best_threshold(a0, a1, criterion), text
 
 
-def _table(rule: str, x0: Array, x1: Array, threshold: Any, text: str, together: bool) -> Table:
+def _table(rule: str, x0: Array, x1: Array, threshold: Any, text: str, together: bool, alpha: float) -> Table:
     if rule == "split":
         return rules.one(x0, x1, threshold, text)
     if rule == "fixed":
@@ -168,6 +173,8 @@ def _table(rule: str, x0: Array, x1: Array, threshold: Any, text: str, together:
         return rules.one(x0, x1, value, f"fixed: threshold {value:g}, stated beforehand")
     if rule == "hull":
         return rules.hull(x0, x1)
+    if rule == "band":
+        return rules.band(x0, x1, alpha)
     if threshold is not None:
         return rules.listed(OWNER, x0, x1, threshold)
     return rules.ranked_together(x0, x1) if together else rules.ranked_outside(x0, x1)

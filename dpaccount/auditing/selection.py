@@ -4,6 +4,7 @@
 fixed       one threshold, stated before the scores were seen; nothing to pay
 split       a random half of the scores chooses, the other half is counted; pays with half the sample
 bonferroni  thresholds stated beforehand, or at stated ranks of the scores, each at alpha over their number
+band        all thresholds, at a level at which the exact limits of all of them hold at once; see `dpaccount.auditing.band`
 hull        every corner of the scores' own ROC hull at alpha over their number; the corners are drawn from the same
             scores, so no theorem covers it: false alarms were 0 to 5 % at a nominal 5 % in simulations
 ==========  ======================================================================================================
@@ -21,10 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
+from dpaccount.auditing import band as bands
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[Any]
-SELECTIONS = ("fixed", "split", "bonferroni", "hull")
+SELECTIONS = ("fixed", "split", "bonferroni", "band", "hull")
+BANDED = ("cp", "gdp", "curve", "total-variation", "renyi")  # statistics of two exact limits
 UNPROVED = (
     "the corners of the hull come from the same scores, so this correction has no proof; false alarms were 0 to 5 % at a nominal "
     "5 % in simulations without a leak"
@@ -59,7 +62,7 @@ def stated(owner: str, selection: Any, threshold: Any, scores: bool = True) -> s
         _check.refuse(
             owner, "threshold", "one number where selection='fixed'", threshold, "State it before looking at the scores.", TypeError
         )
-    if name in ("split", "hull") and threshold is not None:
+    if name in ("split", "band", "hull") and threshold is not None:
         _check.refuse(owner, "threshold", f"left out where selection={name!r}", threshold, "That rule finds its own.")
     if not scores and name != "split":
         _check.refuse(
@@ -130,6 +133,16 @@ def ranked_together(x0: Array, x1: Array) -> Table:
     at = np.unique(np.sort(np.concatenate([x0, x1]))[::-1][k - 1])
     text = f"Bonferroni: the best of {k.size} stated numbers of guesses, each at alpha/{k.size}"
     return Table(at, *counted(x0, x1, at), x1.size, x0.size, k.size, text, False)
+
+
+def band(x0: Array, x1: Array, alpha: float) -> Table:
+    """Every threshold, with limits that hold at all of them at once."""
+    at = np.union1d(x0, x1)
+    hits, alarms = counted(x0, x1, at)
+    tp, fp = bands.rounded(hits, x1.size, alarms, x0.size)
+    each = min(bands.level_of(x1.size, alpha / 2), bands.level_of(x0.size, alpha / 2))
+    text = f"band: the best of all thresholds, with limits at {each:.3g} of both error rates, which hold at all of them at once"
+    return Table(at, tp, fp, x1.size, x0.size, alpha / 2 / each, text, False)
 
 
 def hull(x0: Array, x1: Array) -> Table:

@@ -12,6 +12,7 @@ from dpaccount.auditing.changes import changes
 from dpaccount.auditing.claims import Claim
 from dpaccount.auditing.errors import twelve
 from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
+from dpaccount.auditing.passes import LAST_TAKES_ITS_PLACE
 from dpaccount.auditing.printed import lines
 from dpaccount.auditing.readers import read_claims
 from dpaccount.auditing.readings import reading
@@ -22,6 +23,7 @@ from dpaccount.statement import shown, shown_down, shown_up
 
 STATED = "the run as stated: noise, sizes, sampler and relation are taken from the claim"
 SEEN = "lower ends assume that every noisy update is seen, or a loss whose last iterate tells as much"
+SECRET = "the order is uniformly random, and neither it nor its seed is released"
 READINGS = (
     ("poisson", "add-or-remove"), ("poisson", "replace-one"), ("shuffled", "zero-out"), ("shuffled", "replace-one"),
     ("fixed-order", "zero-out"), ("fixed-size", "replace-one"), ("full-batch", "add-or-remove"),
@@ -178,7 +180,7 @@ def _judged(claim: Claim) -> ClaimVerdict:
         reason += "; released is not stated, and this takes every noisy update as seen"
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
-        (STATED, SEEN), findings, claim.missing if claim.missing or verdict != UNDECIDED else sheet.wanted[0], sheet,
+        (STATED, SEEN, *((SECRET,) if own is not None and LAST_TAKES_ITS_PLACE in own.theorem else ())), findings, claim.missing if claim.missing or verdict != UNDECIDED else sheet.wanted[0], sheet,
     )
 
 

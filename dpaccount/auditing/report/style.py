@@ -3,14 +3,14 @@
 STYLE = """
 :root{color-scheme:light}
 *{box-sizing:border-box}
-body{margin:0;font:16px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:#1b1b1b;background:#fff;overflow-wrap:anywhere}
+body{margin:0;font:16px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:#1b1b1b;background:#fff;overflow-wrap:break-word}
 main{max-width:68rem;margin:0 auto;padding:1rem}
 h1{font-size:1.5rem;line-height:1.25;margin:.5rem 0 1rem}
 h2{font-size:1.3rem;line-height:1.3;margin:0 0 .5rem}
 h3{font-size:1.05rem;margin:1.5rem 0 .4rem}
 p{margin:.4rem 0}
 article{border-top:3px solid #1b1b1b;padding:1rem 0 1.5rem}
-.badge{display:inline-block;padding:.1rem .7rem;border-radius:.3rem;color:#fff;font-weight:700;letter-spacing:.02em}
+.badge{display:inline-block;padding:.1rem .7rem;border-radius:.3rem;color:#fff;font-weight:700;letter-spacing:.02em;white-space:nowrap}
 .holds{background:#17603a}.refuted{background:#9b1c1c}.undecided{background:#6b4a00}
 .verdict{border-left:6px solid #6b4a00;padding:.4rem 0 .4rem .9rem;margin:.6rem 0 1rem}
 .verdict.is-holds{border-color:#17603a}.verdict.is-refuted{border-color:#9b1c1c}
@@ -21,6 +21,7 @@ table{border-collapse:collapse;width:100%;font-size:.94rem}
 caption{text-align:left;font-size:.9rem;color:#444;padding-bottom:.3rem}
 th,td{text-align:left;vertical-align:top;padding:.35rem .6rem .35rem 0;border-bottom:1px solid #c8c8c8}
 tbody th{width:24%}
+tbody th,td:last-child,dd,h1,h2,p,li,figcaption{overflow-wrap:anywhere}
 thead th{border-bottom:2px solid #1b1b1b}
 tr.own td,tr.own th{font-weight:700}
 .state{white-space:nowrap;font-weight:700}
