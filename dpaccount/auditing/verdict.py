@@ -178,9 +178,10 @@ def _judged(claim: Claim) -> ClaimVerdict:
     by_updates = sheet.too_small or next((f.number < 12 for f in findings if f.effect == "refutes"), False)
     if verdict == REFUTED and by_updates and claim.released is None and sheet.hidden:
         reason += "; released is not stated, and this takes every noisy update as seen"
+    secret = (SECRET,) if own is not None and LAST_TAKES_ITS_PLACE in own.theorem else ()
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
-        (STATED, SEEN, *((SECRET,) if own is not None and LAST_TAKES_ITS_PLACE in own.theorem else ())), findings, claim.missing if claim.missing or verdict != UNDECIDED else sheet.wanted[0], sheet,
+        (STATED, SEEN, *secret), findings, claim.missing or (sheet.wanted[0] if verdict == UNDECIDED else ()), sheet,
     )
 
 
