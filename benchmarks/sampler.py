@@ -81,7 +81,8 @@ def target_of(problem: Problem, epsilon: float = EPSILON) -> Target:
 def step_seconds() -> dict[str, Any]:
     """By inner step, 300 records in 10 dimensions, one chain: median of five runs of some steps."""
     found = {}
-    for loss, kinds in (("logistic", ("exact", "differences", "values", "series", "poisson")), ("absolute", ("values", "poisson"))):
+    asked = {"logistic": ("exact", "differences", "values", "series", "poisson"), "absolute": ("exact", "values", "poisson")}
+    for loss, kinds in asked.items():
         target = target_of(synthetic(300, 10, loss))
         for kind in kinds:
             plan = planned(target, T, inner=kind)

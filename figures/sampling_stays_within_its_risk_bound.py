@@ -36,9 +36,10 @@ def draw(numbers: dict[str, Any]) -> Figure:
         axes.errorbar(place, rows[:, 2], 2 * rows[:, 3], fmt="o", color=BLUE, label="the regularised exponential mechanism")
         axes.errorbar(place, rows[:, 5], 2 * rows[:, 6], fmt="D", color=VERMILION, label="DP-GD, its default")
         axes.plot(place, rows[:, 7], "x", color="#777777", label=r"$\theta = 0$, no data at all")
-        axes.set(yscale="log", title=SETS[name], xlabel="records $n$ above\ndimension $d$", ylabel="mean excess empirical risk")
+        axes.set(yscale="log", title=SETS[name], xlabel="$n$ above $d$", ylabel="mean excess empirical risk")
         axes.set_xticks(place, [f"{int(n)}\n{int(d)}" for n, d in rows[:, :2]], fontsize=10)
         axes.set_xlim(-0.6, len(rows) - 0.4)
-    figure.supxlabel(r"$\varepsilon = 1$, $\delta = 10^{-5}$, replace-one; $n$ records, $d$ dimensions; bars are two standard errors", fontsize=11)
+    caption = r"$\varepsilon = 1$, $\delta = 10^{-5}$, replace-one; $n$ records, $d$ dimensions; bars are two standard errors"
+    figure.supxlabel(caption, fontsize=11)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=10)
     return figure
