@@ -96,6 +96,20 @@ def test_a_line_of_text_and_more_facts(capsys):
     assert "--set FIELD=VALUE" in capsys.readouterr().out
 
 
+def test_a_statement_is_judged_for_the_batches_that_are_told(tmp_path, capsys):
+    text = (
+        "DP-SGD performed over 60000 examples with 256 examples per iteration, noise multiplier 1.1 for 2 epochs without microbatching, "
+        "and no bound on number of examples per user. Example-level DP with add-or-remove-one adjacency at delta = 1e-05 computed with "
+        "RDP accounting: Epsilon with each example occurring once per epoch: 6.9 Epsilon assuming Poisson sampling (*): 0.6"
+    )
+    (tmp_path / "said.txt").write_text(text, encoding="utf-8")
+    for source in (["--text", text], [str(tmp_path / "said.txt")]):
+        assert run(["audit", *source]) == 2
+        assert "HOLDS" in capsys.readouterr().out
+        assert run(["audit", *source, "--set", "sampler=shuffled"]) == 1  # Poisson's figure is no figure of shuffled batches
+        assert "REFUTED" in capsys.readouterr().out
+
+
 def test_a_history_asks_for_what_it_does_not_say(tmp_path, capsys):
     path = tmp_path / "history.json"
     path.write_text(json.dumps({"history": [[1.1, 256 / 60000, 14062]], "mechanism": "rdp"}), encoding="utf-8")

@@ -15,6 +15,7 @@ from dpaccount.auditing.outcome import REFUTED, UNDECIDED
 from dpaccount.auditing.printed import lines
 from dpaccount.auditing.readers import read_claims, read_text
 from dpaccount.auditing.readers.phases import merged
+from dpaccount.auditing.readers.statements import is_statement
 from dpaccount.auditing.report import claim_report
 from dpaccount.auditing.verdict import ClaimVerdict, check_claim
 from dpaccount.cli.options import AS_JSON
@@ -51,12 +52,12 @@ def audit_command(
         return _init(files[1:], bool(texts or settings or report or certified or as_json))
     if not files and not texts:
         raise click.UsageError("Missing argument 'FILE...', or --text. `dpaccount audit init` prints a template.")
-    claims = [claim for name in files for claim in _read(Path(name))] + [claim for text in texts for claim in _of_text(text)]
+    told = dict(map(_setting, settings))
+    claims = [claim for name in files for claim in _read(Path(name), told)] + [claim for text in texts for claim in _of_text(text, told)]
     if not claims:
         raise click.UsageError(f"There is no claim in {', '.join(files)}.")
     if certified is not None and len(claims) > 1:
         raise click.UsageError(f"--certificate is about one claim; got {len(claims)}.")
-    told = dict(map(_setting, settings))
     found = [check_claim(merged("--set", _stated(claim), told)) for claim in claims]
     _write(found, report, certified)
     if as_json:
@@ -68,21 +69,27 @@ def audit_command(
     ctx.exit(next((code for name, code in CODES.items() if name in verdicts), 0))
 
 
-def _read(path: Path) -> list[Claim]:
+def _read(path: Path, told: dict[str, Any]) -> list[Claim]:
     """The claims of a file; a complaint names it."""
     if not path.is_file():
         raise click.UsageError(f"There is no file {str(path)!r}. `dpaccount audit init {path}` writes a template.")
     try:
-        return read_claims(path)[0]
+        text = path.read_text(encoding="utf-8") if path.suffix == ".txt" else ""
+        return read_text(text, **_drawn(told)) if is_statement(text) else read_claims(path)[0]
     except (ValueError, TypeError, OSError) as error:
         raise click.UsageError(f"{path}: {error}") from error
 
 
-def _of_text(text: str) -> list[Claim]:
+def _of_text(text: str, told: dict[str, Any]) -> list[Claim]:
     try:
-        return read_text(text)
+        return read_text(text, **_drawn(told)) if is_statement(text) else read_text(text)
     except (ValueError, TypeError) as error:
         raise click.UsageError(f"--text: {error}") from error
+
+
+def _drawn(told: dict[str, Any]) -> dict[str, Any]:
+    """How batches were drawn, where it was told: a statement only assumes it."""
+    return {name: value for name, value in told.items() if name == "sampler"}
 
 
 def _stated(claim: Claim) -> dict[str, Any]:
