@@ -88,7 +88,8 @@ class Problem:
         _check.instance("Problem", "constraint", self.constraint, ConstraintSet, "a ConstraintSet of solvers.sets")
         ridge = _check.real("Problem", "ridge", self.ridge, low=0.0)
         plain = isinstance(self.intercept, (bool, np.bool_))
-        constant = float(self.intercept) * self.row_norm_bound if plain else self.intercept
+        bound = _check.real("RowRule", "bound", self.row_norm_bound, low=1e-100, high=1e100)
+        constant = float(self.intercept) * bound if plain else self.intercept
         rule = RowRule(self.row_norm_bound, self.row_norm, self.row_treatment, constant)
         rows = rule.apply(features)
         if rows.shape[0] > LARGEST:

@@ -144,6 +144,15 @@ def test_a_budget_with_delta_buys_a_larger_range():
     assert release.epsilon(1e-3).upper <= 1.0
 
 
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 30.0, 100.0, 299.0, 700.0])
+def test_large_budgets_with_delta_buy_no_smaller_range_than_without(epsilon):
+    median = Problem(np.ones((9, 1)), np.linspace(-1.0, 1.0, 9), Quantile(), Box(-2.0, 2.0))
+    for delta in (1e-300, 1e-5, 0.5, 0.999):
+        release = exponential_mechanism(median, epsilon=epsilon, delta=delta, random=seeded(0))
+        assert release.diagnostics["range"] >= epsilon * (1 - 1e-9)
+        assert release.epsilon(delta).upper <= epsilon * (1 + 1e-12)
+
+
 def test_an_approximate_draw_is_not_pure():
     drawn = PrivacyProfile(approximate_draw(ExponentialMechanism(1.0), 0.01))
     assert drawn.epsilon(delta=0.0).upper == math.inf

@@ -111,6 +111,7 @@ def test_bad_arguments_fail_closed(options, message):
         ([[0, 1], [1, 2], [3]], "disjoint"),
         ([[0, 1, 0], [2], [3]], "disjoint"),
         ([[0], [1]], "3 arrays"),
+        (3, "3 arrays"),
         ([[0.5], [1], [2]], "3 arrays"),
         ([[-1], [1], [2]], "row numbers in"),
         ([[400], [1], [2]], "row numbers in"),
@@ -118,7 +119,7 @@ def test_bad_arguments_fail_closed(options, message):
 )
 def test_rows_in_two_phases_are_refused(rows, message):
     options = {"noise_multiplier": 1.0, "learning_rate": 0.1, "adjacency": "zero-out", "random": seeded(0)}
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         localisation(classes(), rows=rows, **options)
     assert localisation(classes(), rows=[[0], [], [2]], **options).value.shape == (4,)
 

@@ -119,11 +119,19 @@ def test_clipping_and_sizes(name):
     for options, kind, message in [
         ({"clipping_norm": 0.0}, ValueError, "clipping_norm"),
         ({"clipping_norm": np.inf}, ValueError, "clipping_norm"),
+        ({"learning_rate": 1e308}, ValueError, "learning_rate"),  # theta would leave the doubles
         ({"clipping_norm": None, "public_size": 0}, ValueError, "public_size"),
         ({"public_size": 1.5}, ValueError, "public_size"),
     ]:
         with pytest.raises(kind, match=message):
             call(name, random=Untouched(), **options)
+
+
+@pytest.mark.parametrize("bound", ["1", None, [1.0, 2.0], 0.0, np.nan, np.inf, -1.0, 1e101])
+def test_a_bound_of_rows_is_one_number(bound):
+    for intercept in (False, True):
+        with pytest.raises((ValueError, TypeError), match=r"`RowRule\(bound=...\)`"):
+            SMALL(row_norm_bound=bound, intercept=intercept)
 
 
 @pytest.mark.parametrize("options", [

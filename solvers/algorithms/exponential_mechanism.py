@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dpaccount.adjacency import Adjacency
@@ -87,6 +88,8 @@ def exponential_mechanism(
 
 def _range(aim: Budget) -> float:
     """The largest bounded range that keeps the budget."""
-    if aim.delta == 0.0:
+    if aim.delta == 0.0 or aim.epsilon > 300.0:  # a range of epsilon keeps it; so far out delta buys next to nothing
         return aim.epsilon
-    return float(calibrate(ExponentialMechanism, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency))
+    beyond = 2.0 - 4.0 * math.log1p(-math.sqrt(aim.delta))  # with so much more range delta is larger
+    bracket = (max(aim.epsilon, 1e-8), min(2.0 * aim.epsilon + beyond, 700.0))  # below epsilon delta is 0 all along
+    return float(calibrate(ExponentialMechanism, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, bracket=bracket))

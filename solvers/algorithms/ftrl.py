@@ -159,7 +159,7 @@ def _rate(
     learning_rate: Any, public_size: Any,
 ) -> float:
     if learning_rate is not None:
-        return positive(OWNER, "learning_rate", learning_rate)
+        return positive(OWNER, "learning_rate", learning_rate, high=1e100)
     diameter = diameter_of(OWNER, problem, "learning_rate")
     batch = required_size(OWNER, problem, relation, public_size, "learning_rate") / participation.separation
     spread = sigma * made.rms_loss(participation) * math.sqrt(problem.dimension)

@@ -157,7 +157,7 @@ class _Pace:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "reach"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, positive(OWNER, name, getattr(self, name)))
+                object.__setattr__(self, name, positive(OWNER, name, getattr(self, name), high=1e100))
         if self.learning_rate is not None and self.reach is not None:
             _check.refuse(OWNER, "reach", "given without learning_rate", self.reach, "Each settles the step.", TypeError)
 

@@ -148,7 +148,7 @@ def _rate(
     problem: Problem, relation: Adjacency, total: int, sigma: float, clip: float, learning_rate: Any, public_size: Any, count: int
 ) -> float:
     if learning_rate is not None:
-        return positive(OWNER, "learning_rate", learning_rate)
+        return positive(OWNER, "learning_rate", learning_rate, high=1e100)
     size = required_size(OWNER, problem, relation, public_size, "learning_rate")
     return default_rate(problem, total, sigma, 1.0, clip, size * _share(0, count))
 
@@ -164,7 +164,7 @@ def _given(problem: Problem, relation: Adjacency, rows: Any, count: int) -> list
     if relation is Adjacency.ADD_OR_REMOVE:
         hint = "Adding a record shifts the places of others; leave them to be drawn."
         _check.refuse(OWNER, "rows", "given under replace-one or zero-out", str(relation), hint)
-    parts = [np.asarray(part) for part in rows]
+    parts = [np.asarray(part) for part in _check.instance(OWNER, "rows", rows, (list, tuple), f"a list of {count} arrays of row numbers")]
     if len(parts) != count or any(part.ndim != 1 or (part.size and part.dtype.kind not in "iu") for part in parts):
         _check.refuse(OWNER, "rows", f"{count} arrays of row numbers", [part.shape for part in parts])
     every = np.concatenate([part.astype(np.int64) for part in parts])
