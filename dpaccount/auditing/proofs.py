@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+import dpaccount.auditing.dots as dots
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing import dots
 from dpaccount.auditing.exceeding import at_least, best_sum, log_ratio, one_output, scored_sums
 from dpaccount.auditing.passes import laws, least, most, sized, whole_batches
 from dpaccount.auditing.readings import PASSES, exchanged, slow

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+import dpaccount.auditing.band as bands
 from dpaccount import _check
-from dpaccount.auditing import band as bands
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[Any]
