@@ -15,7 +15,7 @@ from solvers.exact import ConvexDensity
 from solvers.exact.boxes import BoxSampler
 from solvers.exact.kinks import log_mass, sample_pieces, within
 from solvers.gate import Gate
-from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, Quantile, Squared
+from solvers.losses import ClippedSquared, HuberHinge, Logistic, Multinomial, PerExampleLoss, PseudoHuber, Quantile, Squared
 from solvers.problem import Problem
 from solvers.sets import Box, L1Ball, L2Ball, Simplex, WholeSpace
 
@@ -234,3 +234,29 @@ SQUARE = np.eye(2)
 def test_what_it_cannot_do_is_refused(problem, options, message):
     with pytest.raises((ValueError, TypeError), match=message):
         exponential_mechanism(problem, **{"epsilon": 1.0, **options})
+
+
+SMALL = [
+    (Logistic(margin=3.0), 1.0), (Logistic(margin=100.0), 1.0), (Logistic(), 1.0), (HuberHinge(30.0), 1.0), (Squared(1e6), 1e6),
+    (ClippedSquared(1e6), 3.0), (PseudoHuber(1e3), 1e3), (Quantile(), 1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "label"), SMALL)
+def test_one_record_moves_values_by_no_more_than_is_claimed_however_small_rows_are(loss, label):
+    """Where rounding would decide, the problem is refused; above that the computed range keeps the sensitivity, and draws do not stop."""
+    for bound in 10.0 ** np.arange(-17.0, 1.0, 0.7):
+        problem, single = (Problem([[bound]] * n, [label] * n, loss, Box(-1.0, 1.0), row_norm_bound=bound) for n in (50, 1))
+        if 2.0 * bound < 1e-9 * loss.magnitude:
+            with pytest.raises(ValueError, match="lost in rounding"):
+                ConvexDensity(single)
+            continue
+        one = ConvexDensity(single)
+        values = one.values(np.linspace(-1.0, 1.0, 1001)[:, None])
+        assert np.ptp(values) <= problem.sensitivity(one.variation())
+        assert abs(exponential_mechanism(problem, epsilon=1.0, random=seeded(0)).value[0]) <= 1.0
+
+
+def test_a_set_so_far_from_0_that_scores_hardly_vary_is_refused():
+    with pytest.raises(ValueError, match="lost in rounding"):
+        ConvexDensity(Problem([[1.0]], [1.0], Quantile(), Box(1e12, 1e12 + 1.0)))

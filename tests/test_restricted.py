@@ -71,6 +71,12 @@ def test_truncated_gaussians_have_their_law(low, high):
     assert p_value(level) > FALSE_ALARM
 
 
+@pytest.mark.parametrize("width", [1e-17, 1e-15, 3e-16, 1e-12, 1e-8, 2e-8])
+def test_narrow_intervals_around_the_mean_are_uniform_on_both_sides(width):
+    x = truncated(np.full(20_000, -width), np.full(20_000, 3.0 * width), stock(5))
+    assert p_value((x + width) / (4.0 * width)) > FALSE_ALARM
+
+
 def test_far_tails_are_exponential():
     """Mills: at 1e4 deviations the excess times the distance is exponential to eight digits."""
     x = truncated(np.full(20_000, 1e4), np.full(20_000, math.inf), stock(4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -233,3 +234,32 @@ def test_answers_of_another_shape_are_refused():
     with pytest.raises(ValueError, match="check_label"):
         own(lambda theta, x, y: x, check_label=lambda y: y > 0).targets("Problem", [1.0, -1.0], 2)
     assert not issubclass(PerExampleLoss, LinearLoss)
+
+
+def hinge_variation(h, r):
+    """phi(-r) - phi(r) by its pieces."""
+    def phi(m):
+        return mpmath.mpf(0) if m > 1 + h else 1 - m if m < 1 - h else (1 + h - m) ** 2 / (4 * h)
+    return phi(-r) - phi(r)
+
+
+VARIATIONS = {
+    "squared": ([1e-3, 1.0, 1e6], Squared, lambda b, r: 2 * b * r if r <= b else (r + b) ** 2 / 2),
+    "margin": (
+        [0.0, 1e-3, 1.0, 3.0, 30.0, 100.0],
+        lambda k: Logistic(margin=k), lambda k, r: mpmath.log((1 + mpmath.exp(k + r)) / (1 + mpmath.exp(k - r))),
+    ),
+    "hinge": ([1e-3, 0.5, 1.0, 1.0 - 1e-12, 50.0], HuberHinge, hinge_variation),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIATIONS)
+def test_the_range_of_a_loss_keeps_its_digits_at_any_reach(name):
+    """Against 400 digits: no smaller than it is by more than a few ulps, which the sensitivity's 2^-11 holds, and no larger."""
+    parameters, make, exact = VARIATIONS[name]
+    with mpmath.workdps(400):
+        for parameter in parameters:
+            for exponent in np.arange(-300.0, 3.1, 0.37):
+                reach = 10.0**exponent
+                found = make(parameter).variation(reach) / exact(mpmath.mpf(parameter), mpmath.mpf(reach))
+                assert abs(found - 1) < 1e-12, (parameter, reach)

@@ -34,8 +34,9 @@ def exponential_mechanism(
     Parameters
     ----------
     problem : Problem
-        With a loss of one score x . theta (`Logistic`, `HuberHinge`, `Squared`, `ClippedSquared`, `Quantile`), at most three
-        parameters, the intercept counted, on a bounded set with an interior.
+        With a loss of one score x . theta (`Logistic`, `HuberHinge`, `Squared`, `ClippedSquared`, `PseudoHuber`, `Quantile`), at
+        most three parameters, the intercept counted, on a bounded set with an interior. Scores must vary by 1e-9 of the labels, the margin
+        or themselves; where they vary less, rounding would decide.
     epsilon, delta : float
         The budget; without delta, or with delta = 0, it is pure.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
@@ -56,6 +57,8 @@ def exponential_mechanism(
     Algorithm 1 at epsilon is the draw at eta = epsilon/2 and v = L |C|: it is epsilon-DP under replace-one, and epsilon/2-DP under
     add-or-remove, a factor two that an audit sees. No approximate draw has a pure guarantee: one within total variation t has
     ``dpaccount.approximate_draw(guarantee, t, adjacency)``. The draw is exact but for doubles: v is widened by 2^-11 for what sums lose.
+    Whether a draw is refused can depend on the records, which no guarantee covers: where the sampler would need more than 20,000 boxes,
+    or rounding puts a tangent above its function.
 
     References
     ----------

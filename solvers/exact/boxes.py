@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 MOST = 20_000  # boxes: beyond them the draw is refused
 EDGE = 500  # boxes up to which those across the edge of C are cut to follow it
 BATCH = 1024  # proposals at once, at most
-ROOM = 1e-6  # how far a tangent may lie above the function through rounding
+ROOM = 1e-6  # how far a tangent may lie above the function through rounding of scores
 
 
 class _Boxes(NamedTuple):
@@ -36,7 +36,11 @@ class BoxSampler:
     half sides h the ratio is at least ``e^{-rate sup h'F''h/2}``, so about ``prod_j |C| sqrt(rate F''_jj)`` boxes do everywhere, and only
     those where the density lies are ever cut; each costs one look at the data.
 
-    `target` has ``values(points)``, ``gradients(points)``, ``inside(points)`` and ``apart(centre, half)``.
+    `target` has ``values(points)``, ``gradients(points)``, ``inside(points)``, ``apart(centre, half)`` and ``rounding``, which bounds
+    how far a value is off.
+
+    Two refusals depend on the records, and are not covered by the guarantee of a draw: a tangent found above its function, which says that
+    rounding has won, and more than 20,000 boxes.
     """
 
     def __init__(self, target: Any, rate: float, low: Array, high: Array) -> None:
@@ -70,7 +74,8 @@ class BoxSampler:
         below = boxes.value[chosen] + (boxes.slope[chosen] * place).sum(axis=1)
         gap = self.rate * self.target.values(points) - below
         self.looks += batch
-        if not (gap >= -ROOM * (1.0 + np.abs(below))).all():
+        room = ROOM * (1.0 + np.abs(below)) + self.rate * self.target.rounding
+        if not (gap >= -room).all():
             _check.refuse("exponential_mechanism", "problem", "with a convex loss", _check.WITHHELD, "A tangent lies above its function.")
         inside = self.target.inside(points)
         accept = (source.uniform((batch,)) < np.exp(-np.maximum(gap, 0.0))) & inside

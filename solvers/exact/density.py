@@ -21,6 +21,7 @@ LARGEST = 3  # dimensions
 ENTRIES = 1 << 22  # scores held at once
 GRID_BITS = 32
 PROBES = 32
+FINEST = 1e-9  # of what values are made of: how far scores must reach for differences of values to have digits left
 
 
 class ConvexDensity:
@@ -43,10 +44,15 @@ class ConvexDensity:
             _check.refuse(OWNER, "problem", f"of at most {LARGEST} parameters", size, hint)
         if not math.isfinite(problem.diameter) or problem.constraint.inner_radius(size) <= 0.0:
             _check.refuse(OWNER, "problem", "on a bounded set with an interior, such as L2Ball(10.0)", problem.constraint)
+        reach = problem.row_bound * problem.constraint.radius(size)
+        whole, width = max(loss.magnitude, reach), problem.row_bound * problem.diameter
+        if not width >= FINEST * whole:
+            hint = "Differences of a record's loss would be lost in rounding: choose other units, or a set nearer to 0."
+            _check.refuse(OWNER, "problem", f"with scores that vary by at least {FINEST * whole:g}", width, hint)
         self.problem, self.loss = problem, loss
+        self.rounding = 2.0**-50 * loss.slope(reach) * whole * problem.num_records  # of a value, at most
         self.is_box = size == 1 or isinstance(problem.constraint, Box)
         self.anchor = problem.constraint.start(size)
-        reach = problem.row_bound * problem.constraint.radius(size)
         self.targets = loss.anchored(problem.targets, reach)
         self.base = loss.value(loss.scores(problem.rows, self.anchor), self.targets)
 

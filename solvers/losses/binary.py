@@ -83,8 +83,15 @@ class Logistic(LinearLoss):
     def variation(self, reach: float) -> float:
         if not self.margin:
             return reach  # log(1 + e^r) - log(1 + e^-r): half of slope times width
-        ends = np.logaddexp(0.0, self.margin + np.array([reach, -reach]))  # of the loss without its line, which falls no less
-        return min(float(ends[0] - ends[1]) * (1.0 + 1e-14), 2.0 * reach * self.steepest)
+        if reach > 300.0:  # of the loss without its line, which falls no less: log(1 + e^{k+r}) - log(1 + e^{k-r}), without cancellation
+            curved = self.margin + reach
+        else:
+            curved = math.log1p(math.expm1(2.0 * reach) * float(expit(self.margin - reach)))
+        return min(curved * (1.0 + 1e-14), 2.0 * reach * self.steepest)
+
+    @property
+    def magnitude(self) -> float:
+        return max(self.margin, 1.0)
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         return signs(owner, labels, size)
@@ -134,8 +141,16 @@ class HuberHinge(LinearLoss):
         return 1.0 / (2.0 * self.width)
 
     def variation(self, reach: float) -> float:
-        ends = self.value(np.array([-reach, reach]), np.ones(2))
-        return float(ends[0] - ends[1])
+        """The integral of the slope over [-r, r]: its line and its bend, none of them negative, so that nothing cancels."""
+        h = self.width
+        line = max(min(reach, 1.0 - h) + reach, 0.0)
+        low, high = max(-reach, 1.0 - h), min(reach, 1.0 + h)
+        bend = max(high - low, 0.0) * 0.5 * sum(min(max((1.0 + h - m) / (2.0 * h), 0.0), 1.0) for m in (low, high))
+        return min((line + bend) * (1.0 + 1e-14), 2.0 * reach)
+
+    @property
+    def magnitude(self) -> float:
+        return max(self.width, 1.0)
 
     def targets(self, owner: str, labels: Any, size: int) -> Array:
         return signs(owner, labels, size)

@@ -85,6 +85,11 @@ class LinearLoss(Loss):
         """Bound on max - min of phi(., y) over |z| <= reach, for every label."""
         return 2.0 * reach * self.slope(reach)
 
+    @property
+    def magnitude(self) -> float:
+        """Size of scores whose values are as large as those near 0 can be: what a difference of values can lose digits to."""
+        return 0.0
+
     def anchored(self, targets: Array, reach: float) -> Array:
         """Labels with the same differences of phi over |z| <= reach, or nearly, and no larger than that needs; each by itself."""
         return targets

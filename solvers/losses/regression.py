@@ -37,7 +37,12 @@ class Squared(LinearLoss):
         return self.label_bound + reach
 
     def variation(self, reach: float) -> float:
-        return 0.5 * ((reach + self.label_bound) ** 2 - max(self.label_bound - reach, 0.0) ** 2)
+        bound = self.label_bound
+        return 2.0 * bound * reach if reach <= bound else 0.5 * (reach + bound) ** 2
+
+    @property
+    def magnitude(self) -> float:
+        return self.label_bound
 
     @property
     def curvature(self) -> float:
@@ -94,6 +99,10 @@ class ClippedSquared(LinearLoss):
 
     def anchored(self, targets: Array, reach: float) -> Array:
         return np.clip(targets, -reach - self.residual_bound, reach + self.residual_bound)
+
+    @property
+    def magnitude(self) -> float:
+        return self.residual_bound
 
     def derivative(self, scores: Array, targets: Array) -> Array:
         return np.clip(scores - targets, -self.residual_bound, self.residual_bound)
@@ -155,6 +164,10 @@ class PseudoHuber(LinearLoss):
         """Clipped where slopes over the reach are within 5e-9 of c: a label that is clipped by itself is as good a label."""
         far = reach + 1e4 * self.residual_scale
         return np.clip(targets, -far, far)
+
+    @property
+    def magnitude(self) -> float:
+        return 1e4 * self.residual_scale
 
     def _root(self, scores: Array, targets: Array) -> tuple[Array, Array]:
         """r, cut where doubles no longer tell phi' from c, and sqrt(1 + r^2)."""
