@@ -16,6 +16,7 @@ loss can magnify such a bit. Time and memory are not hidden. Arithmetic is not c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -24,7 +25,8 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from solvers.factorisations import Factorisation, Participation
-from solvers.grid import Grid, noise_scale, on_grid, within_reach
+from solvers.factorisations.decoder import Decoder
+from solvers.grid import SMALLEST, Grid, noise_scale, on_grid, two_sum, within_reach
 from solvers.random import RandomSource
 
 Array = npt.NDArray[np.float64]
@@ -146,6 +148,8 @@ class Gate:
 
     def drawn(self, point: Array, scale: float) -> Array:
         """A draw whose last step added noise of this scale, on the grid of that noise: its low bits stay here."""
+        if not scale > 0.0:
+            _check.refuse("Gate", "scale", "above 0", scale)
         return on_grid(point, np.zeros(np.shape(point)), scale)
 
     def poisson_batch(self, size: int, probability: float) -> npt.NDArray[np.bool_]:
@@ -154,36 +158,45 @@ class Gate:
 
 
 class PrefixSums:
-    """``S_t + (B Z)_t`` on the grid of its own noise, Z of scale ``noise_multiplier sensitivity sens(C)``, drawn before the first step."""
+    """``S_t + (B Z)_t`` on the grid of its own noise, Z of scale ``noise_multiplier sensitivity sens(C)``, drawn before the first step.
+
+    The sensitivity is that of the least C of this B (`solvers.factorisations.decoder`), and the norms are of this B: nothing that
+    a factorisation states about itself is used.
+
+    S_t is kept in two doubles, so that T additions lose at most ``2^-104 T`` of the largest |S_t|, which is at most 2^31 of its noise,
+    or nothing leaves. Two data sets then differ by another ``2^-72 T r |b_t|`` scales of Z in an entry of S_t at most, r the ratio of
+    the largest norm |b_t| of a row to the smallest, and so in l2, all T p entries pulled back through B^+, by at most
+    ``2^-72 T r sqrt(T p) |B^+|`` scales. If that times noise_multiplier is at most 2^-13, it is 2^-13 of the sensitivity, which
+    `Problem.sensitivity` has room for beside what sums of records lose. Otherwise it is refused.
+    """
 
     def __init__(
         self, source: RandomSource, factorisation: Factorisation, participation: Participation, dimension: int, sensitivity: float,
         noise_multiplier: float,
     ) -> None:
-        scale = noise_scale(noise_multiplier, sensitivity * checked_sensitivity(factorisation, participation))
-        self.decoder = factorisation.decoder()
-        self.scales = scale * factorisation.noise_norms()
+        decoder = Decoder.of("Gate", factorisation, participation)
+        self.sensitivity, self.decoder = sensitivity * decoder.sensitivity, decoder.matrix
+        scale = noise_scale(noise_multiplier, self.sensitivity)
+        self.scales = scale * decoder.norms
+        self._check_digits(decoder, dimension, noise_multiplier)
         self.noise = source.gaussian(scale, (self.decoder.shape[1], dimension))
-        self.total, self.step = np.zeros(dimension), 0
+        self.total, self.low, self.step = np.zeros(dimension), np.zeros(dimension), 0
+
+    def _check_digits(self, decoder: Decoder, dimension: int, noise_multiplier: float) -> None:
+        steps = len(decoder.norms)
+        if noise_multiplier > 0.0 and not self.scales.min() >= SMALLEST:
+            _check.refuse("Gate", "sensitivity", f"such that noise has a scale of at least {SMALLEST:g}", float(self.scales.min()))
+        drift = 2.0**-72 * steps * float(decoder.norms.max() / decoder.norms.min()) * math.sqrt(steps * dimension) * decoder.inverse
+        if not drift * noise_multiplier <= 2.0**-13:
+            hint = "The last digits of so many sums would add up."
+            _check.refuse("Gate", "noise_multiplier", f"at most {2.0**-13 / drift:g} for this factorisation", noise_multiplier, hint)
 
     def release(self, value: Array) -> Array:
         """The noisy sum of this value and all before it."""
-        self.total = self.total + value
+        total, lost = two_sum(self.total, np.asarray(value, dtype=float))
+        self.total, self.low = two_sum(total, lost + self.low)
         t, self.step = self.step, self.step + 1
-        return on_grid(self.total, self.decoder[t] @ self.noise, float(self.scales[t]))
-
-
-def checked_sensitivity(factorisation: Factorisation, participation: Participation) -> float:
-    """The sensitivity of C, from C itself, where B C are the prefix sums: a factorisation of somebody's own is not believed."""
-    encoder, decoder = factorisation.encoder(), factorisation.decoder()
-    steps = factorisation.steps
-    signs = np.where(np.random.default_rng(0).random((steps, 3)) < 0.5, -1.0, 1.0)
-    off = np.abs(decoder @ (encoder @ signs) - np.cumsum(signs, axis=0)).max()
-    if not off <= 1e-7 * max(1.0, float(np.abs(decoder).sum(axis=1).max() * np.abs(encoder).max())):
-        _check.refuse("Gate", "factorisation", "B C = the prefix sums", float(off), "Noise of another matrix protects other sums.")
-    if type(factorisation).__module__.startswith("solvers.factorisations."):
-        return factorisation.sensitivity(participation)
-    return participation.sensitivity(np.asarray(encoder.T @ encoder))
+        return on_grid(self.total, self.decoder[t] @ self.noise, float(self.scales[t]), low=self.low)
 
 
 def gate_of(owner: str, random: Any) -> Gate:

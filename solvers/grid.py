@@ -87,16 +87,28 @@ def step_below(scale: float, bits: int = GRID_BITS) -> float:
     return math.ldexp(1.0, math.frexp(scale)[1] - 1 - bits)
 
 
-def on_grid(value: Array, noise: Array, scale: float, step: float | None = None) -> Array:
-    """value + noise, as real numbers, rounded to the nearest multiple of `step`."""
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """a + b as a double, and what that loses: their sum is a + b exactly (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def on_grid(value: Array, noise: Array, scale: float, step: float | None = None, low: Any = None) -> Array:
+    """value + noise, as real numbers, rounded to the nearest multiple of `step`; `low` are further digits of the value.
+
+    Without noise the value itself, where none was asked for: noise and a scale of 0 are refused.
+    """
     value = np.asarray(value, dtype=float)
     if scale == 0.0:
+        if np.any(noise):
+            _check.refuse("Gate", "scale", "above 0 where there is noise", scale)
         return value.copy()
     grid = step_below(scale) if step is None else step
-    total = value + noise
+    total, lost = two_sum(value, noise)
+    if low is not None:
+        total, lost = two_sum(total, lost + low)
     within_reach(total, scale)
-    part = total - value
-    lost = (value - (total - part)) + (noise - part)  # Knuth: value + noise = total + lost, exactly
     steps = np.rint(total / grid)
     rest = total - steps * grid  # exact: both are multiples of an ulp that is finer than the grid
     steps += ((rest == 0.5 * grid) & (lost > 0.0)).astype(float) - ((rest == -0.5 * grid) & (lost < 0.0))

@@ -84,7 +84,7 @@ class Recorder(Gate):
         """A stream that is recorded as what it is: one Gaussian query of C G, asked when the last step is in."""
         scale = 0.0 if self.noise_off else noise_multiplier
         plain = Gate.prefix_sums(self, factorisation, participation, dimension, sensitivity=sensitivity, noise_multiplier=scale)
-        return RecordedSums(self, plain, factorisation, sensitivity * factorisation.sensitivity(participation), noise_multiplier)
+        return RecordedSums(self, plain, least_encoder(plain.decoder), plain.sensitivity, noise_multiplier)
 
     def objective_noise(self, gradient, dimension, *, sensitivity, noise_multiplier, law, blocks=1):
         """Compares what the noise hides: the gradient at several points, for a theorem about all of them; as columns, one a block."""
@@ -122,13 +122,18 @@ class Recorder(Gate):
         return sum(steps[1:], start=steps[0])
 
 
+def least_encoder(decoder):
+    """C of least norms with B C = the prefix sums: what B Z protects."""
+    return np.linalg.pinv(decoder) @ np.tril(np.ones((len(decoder),) * 2))
+
+
 @dataclass
 class RecordedSums:
     """Prefix sums on their way through a `Recorder`."""
 
     gate: Recorder
     plain: Any
-    factorisation: Any
+    encoder: Any
     sensitivity: float
     noise: float
     rows: list[Any] = field(default_factory=list)
@@ -138,8 +143,8 @@ class RecordedSums:
         fresh = self.plain.release(value)
         answer = fresh if self.gate.replay is None else self.gate.replay[len(self.gate.answers)]
         self.gate.answers.append(answer)
-        if len(self.rows) == self.factorisation.steps:
-            encoded = self.factorisation.encoder() @ np.array(self.rows)
+        if len(self.rows) == self.encoder.shape[1]:
+            encoded = self.encoder @ np.array(self.rows)
             self.gate.queries.append(Query("gaussian", encoded.ravel(), self.sensitivity, self.noise, 1.0))
         return answer
 

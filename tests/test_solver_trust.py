@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
+import mpmath
 import numpy as np
 import pytest
 from solver_registry import PROBED
@@ -19,8 +20,9 @@ from solvers.algorithms import (
     projected_noisy_sgd,
     regularized_exponential,
 )
-from solvers.factorisations import Factorisation, SquareRoot
-from solvers.gate import Gate
+from solvers.factorisations import BandedToeplitz, BinaryTree, Buffered, Factorisation, Optimised, Participation, SquareRoot
+from solvers.factorisations.decoder import Decoder
+from solvers.gate import Gate, PrefixSums
 from solvers.losses import LinearLoss, Logistic, Quantile
 from solvers.problem import Problem
 from solvers.random import InsecureRandomnessWarning, RandomSource
@@ -128,6 +130,99 @@ def test_a_factorisation_that_is_none_is_refused_and_its_sensitivity_is_not_beli
     for made in (Thin(4, honest=True), SquareRoot(4)):
         values = [ftrl(problem, factorisation=made, random=source(s), **options).value[0] for s in range(40)]
         assert np.std(values) > 0.02, "the noise is there"
+
+
+class Own(Factorisation):
+    """Any matrices, and any statements about them."""
+
+    def __init__(self, decoder, encoder, norms=None, later=None):
+        self.steps, self.matrices, self.norms, self.later, self.asked = len(decoder), (decoder, encoder), norms, later, 0
+
+    def encoder(self):
+        return self.matrices[1]
+
+    def decoder(self):
+        self.asked += 1
+        return self.matrices[0] if self.asked == 1 or self.later is None else self.later
+
+    def noise_norms(self):
+        return super().noise_norms() if self.norms is None else self.norms
+
+
+PREFIX = np.tril(np.ones((20, 20)))
+
+
+def spread(made, part=None, multiplier=3.0):
+    """Standard deviations of the first and the last prefix sum, over 200 streams of zeros."""
+    noise = source()
+    streams = [PrefixSums(noise, made, part or Participation(), 1, 1.0, multiplier) for _ in range(200)]
+    return np.std([[s.release(np.zeros(1))[0] for _ in range(made.steps)] for s in streams], axis=0)[[0, -1]]
+
+
+def test_noise_is_that_of_the_decoder_and_not_what_a_factorisation_says():
+    assert np.allclose(spread(Own(PREFIX, np.eye(20), norms=np.zeros(20))), [3.0, 3.0 * np.sqrt(20.0)], rtol=0.25)
+    assert np.allclose(spread(Own(PREFIX, np.eye(20), norms=1e9 * np.ones(20))), [3.0, 3.0 * np.sqrt(20.0)], rtol=0.25)
+    once = Own(PREFIX, np.eye(20), later=np.zeros((20, 20)))
+    assert PrefixSums(source(), once, Participation(), 1, 1.0, 3.0).release(np.zeros(1))[0] != 0.0, "another matrix after the check"
+    assert once.asked == 1
+    theirs = PREFIX.copy()
+    stream = PrefixSums(source(), Own(theirs, np.eye(20)), Participation(), 1, 1.0, 3.0)
+    theirs[:] = 0.0
+    assert stream.release(np.zeros(1))[0] != 0.0
+
+
+def beside(column):
+    """B = [0, column], for C = [I; 0]."""
+    return Own(np.hstack([np.zeros((20, 20)), np.reshape(column, (20, 1))]), np.vstack([np.eye(20), np.zeros((1, 20))]))
+
+
+@pytest.mark.parametrize("made", [
+    beside([1e-6] * 19 + [1e9]), beside([0.0] * 19 + [1e9]), beside([1e-6] * 20), Own(np.zeros((20, 20)), np.eye(20)),
+    Own(PREFIX * np.array([[1.0]] * 19 + [[1e9]]), np.eye(20)), Own(PREFIX[:, :5], np.eye(20)[:5]), Own(PREFIX * np.nan, np.eye(20)),
+    Buffered(20, 1, weights=(50.0,), decays=(0.9,)), Buffered(60, 1, weights=(2.5,), decays=(0.9,)),
+], ids=["loud row", "one row", "one column", "zeros", "other sums", "narrow", "nan", "growing", "growing slowly"])
+def test_rows_that_protect_nothing_are_refused(made):
+    with pytest.raises(ValueError, match="factorisation"):
+        PrefixSums(source(), made, Participation(), 1, 1.0, 3.0)
+
+
+def test_what_an_encoder_states_makes_no_noise_smaller():
+    """The least C of this B has a first column of norm 1000, whatever C is offered beside it."""
+    quiet = np.diag([1e-3, *np.ones(19)])
+    loud = Own(PREFIX @ quiet, np.diag([1e3, *np.ones(19)]))
+    assert Decoder.of("test", loud, Participation()).sensitivity == pytest.approx(1e3, rel=1e-9)
+    with pytest.raises(ValueError, match="B C = the prefix sums"):
+        Decoder.of("test", Own(PREFIX @ quiet, np.eye(20)), Participation())
+
+
+@pytest.mark.parametrize("made", [
+    SquareRoot(24), SquareRoot(24, 6), BinaryTree(24), BinaryTree(24, "online"), BinaryTree(24, "full"), Optimised(24, 6),
+    Buffered(24, 2), Buffered(24, 1, weights=(1.9,), decays=(0.9,)), BandedToeplitz(24, 6),
+], ids=repr)
+def test_the_sensitivity_of_a_decoder_is_that_of_the_least_encoder(made):
+    """``A'(BB')^(-1) A`` in 50 digits; for square B the stated one, for trees less."""
+    b, a = mpmath.matrix(made.decoder().tolist()), mpmath.matrix(np.tril(np.ones((24, 24))).tolist())
+    with mpmath.workdps(50):
+        gram = a.T * mpmath.inverse(b * b.T) * a
+        first = float(mpmath.sqrt(max(gram[j, j] for j in range(24))))
+        exact = np.array([[float(gram[i, j]) for j in range(24)] for i in range(24)])
+    assert first <= Decoder.of("test", made, Participation()).sensitivity <= first * (1 + 1e-7)
+    part = Participation(3, 8)
+    found = Decoder.of("test", made, part).sensitivity
+    assert found == pytest.approx(part.sensitivity(np.where(np.abs(exact) < 1e-11, 0.0, exact)), rel=1e-7)
+    assert found <= made.sensitivity(part) * (1 + 1e-7)
+
+
+def test_sums_of_a_stream_keep_digits_that_a_double_loses():
+    """2^60 scales of values come and go: 0.5 of a scale stays."""
+    stream = PrefixSums(source(), Own(np.tril(np.ones((3, 3))), np.eye(3)), Participation(), 1, 1.0, 1.0)
+    stream.noise[:] = 0.0
+    for value in (2.0**29, 2.0**-30, -(2.0**29)):
+        last = stream.release(np.array([value]))
+    assert stream.total[0] + stream.low[0] == 2.0**-30
+    assert last[0] == 0.0
+    with pytest.raises(ValueError, match="last digits of so many sums"):
+        PrefixSums(source(), Own(PREFIX, np.eye(20)), Participation(), 1, 1.0, 1e16)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])

@@ -89,12 +89,18 @@ class Participation:
         square = self._square(np.abs(gram))
         return math.sqrt(square) * (1.0 + (1e-13 * self.count * len(gram) if self.count > 1 else 2.0**-52 * len(gram)))
 
+    def of_columns(self, encoder: Array) -> float:
+        """The same for C itself; for one participation without its product."""
+        if self.count > 1:
+            return self.sensitivity(np.asarray(encoder.T @ encoder))
+        return float(np.linalg.norm(encoder, axis=0).max() * (1.0 + 2.0**-52 * max(encoder.shape)))
+
     def exact(self, gram: Array) -> bool:
         """Whether `sensitivity` is attained: C'C >= 0 and the maximum over patterns is found."""
         if self._orthogonal(gram):
             return True
         found = bool((gram >= -1e-14 * np.abs(gram).max()).all())
-        return found and (self.count == 1 or self._few(len(gram)) or _falling(gram))
+        return found and (self._few(len(gram)) or _falling(gram))
 
     def _orthogonal(self, gram: Array) -> bool:
         """Whether steps of one pattern never meet: C has no more bands than their separation."""
