@@ -187,7 +187,7 @@ def one(method: str, rule: str, mechanism: Mechanism, rng: np.random.Generator) 
         return math.inf if _rejects(method, mechanism.name, *_chosen(method, rule, x0, x1, mechanism, rng)) else -math.inf
     options: dict[str, Any] = {"method": method, "alpha": ALPHA, "delta": DELTA, "rng": rng}
     if method == "hockey-stick":
-        options["eps"] = HOCKEY
+        options["epsilon"] = HOCKEY
     if method == "renyi":
         options["order"] = ORDER
     if rule == "fixed":

@@ -85,7 +85,7 @@ ROWS: tuple[Row, ...] = (
     ("jax_privacy", "one run, corners of the hull", EPSILON, NONE, ours("steinke", "hull")),
     ("opake-auditing", "one run, best accuracy on the same coins", EPSILON, NONE, best_accuracy),
     ("DP-Sniper", "event of probability 0.01 from one half", EPSILON, CONFIDENCE, sniper),
-    ("ours", "hockey-stick, exact limit", STICK, CONFIDENCE, ours("hockey-stick", "fixed", eps=HOCKEY)),
+    ("ours", "hockey-stick, exact limit", STICK, CONFIDENCE, ours("hockey-stick", "fixed", epsilon=HOCKEY)),
     ("dp_auditorium", "hockey-stick, Hoeffding's bound", STICK, CONFIDENCE, hoeffding),
 )
 LEAKS = ("gaussian", "laplace", "no leak")

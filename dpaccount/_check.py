@@ -8,7 +8,9 @@ the value that came, and the usual cause:
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, NoReturn, final
 
 import numpy as np
@@ -29,6 +31,8 @@ WITHHELD = Withheld()
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, Fraction):
+        value = int(value) if value.denominator == 1 else float(value)
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -44,6 +48,26 @@ def refuse(
     """Raise `kind` in the one message shape."""
     tail = f" {hint}" if hint else ""
     raise kind(f"`{owner}({name}=...)` must be {domain}; got {_shown(value)}.{tail}")
+
+
+_PERCENT = re.compile(r"([\d.]+)\s*%")
+_POWER = re.compile(r"(?:([\d.]+)\s*[*x\u00b7\u00d7]\s*)?10\s*(?:\^|\*\*)\s*\(?([-\u2212+]?\d{1,3})\)?")
+
+
+def spelled(text: str) -> str:
+    """How a number is to be written that came as text; "" where none is recognised."""
+    found = text.strip()
+    percent, power = _PERCENT.fullmatch(found), _POWER.fullmatch(found)
+    plain = found.replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", found) else found
+    try:
+        if percent:
+            return f"Write {float(percent[1]) / 100:.6g}."
+        if power:
+            return f"Write {power[1] or '1'}e{int(power[2].replace(chr(0x2212), '-'))}."
+        float(plain)
+    except ValueError:
+        return ""
+    return f"Write {plain}." if plain != found else "Write it without quotes."
 
 
 def _domain(low: float, high: float, open_low: bool, open_high: bool, infinite: bool) -> str:
@@ -77,7 +101,7 @@ def reals(
         return _private(owner, name, value, low, high, open_low, open_high, infinite, hint)
     domain = _domain(low, high, open_low, open_high, infinite)
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, complex, dict, set)):
-        refuse(owner, name, domain, value, hint or "Pass a number.", TypeError)
+        refuse(owner, name, domain, value, (isinstance(value, str) and spelled(value)) or hint or "Pass a number.", TypeError)
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "iufO" or (
@@ -98,7 +122,7 @@ def reals(
     bad |= (array >= high) if open_high else (array > high)
     if bad.any():
         first = array[bad].flat[0]
-        refuse(owner, name, domain, float(first), hint)
+        refuse(owner, name, domain, int(first) if raw.dtype.kind in "iu" else float(first), hint)
     return array
 
 
@@ -149,7 +173,7 @@ def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int =
         return value
     domain = f"a whole number >= {minimum}" if maximum == MAX_COUNT else f"a whole number in [{minimum}, {maximum}]"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.ndarray)):
-        refuse(owner, name, domain, value, hint or "Pass an int.", TypeError)
+        refuse(owner, name, domain, value, (isinstance(value, str) and spelled(value)) or hint or "Pass an int.", TypeError)
     if isinstance(value, np.ndarray):
         if value.ndim:
             refuse(owner, name, domain, value, hint or "Pass one int, not an array.", TypeError)

@@ -57,7 +57,7 @@ def test_stated_ranks_have_their_exact_law():
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        ({"eps": 0.5}, "refuted"), ({"eps": 9.0}, "undecided"), ({"mu": 0.3}, "refuted"), ({"mu": 1.0}, "undecided"),
+        ({"epsilon": 0.5}, "refuted"), ({"epsilon": 9.0}, "undecided"), ({"mu": 0.3}, "refuted"), ({"mu": 1.0}, "undecided"),
         ({"claim": Gaussian(4.0)}, "refuted"), ({"claim": PrivacyProfile(Gaussian(1.0))}, "undecided"),
         ({"claim": {"epsilon": 0.2, "delta": 1e-5}}, "refuted"), ({"claim": Laplace(10.0)}, "refuted"), ({}, None),
     ],
@@ -82,7 +82,7 @@ def test_divergences_are_below_the_truth_and_can_refute():
     tv = audit_samples(x0, x1, method="total-variation", threshold=0.5, mu=0.5)
     assert tv.lower < 0.38292492 < tv.upper
     assert tv.verdict == "refuted"
-    stick = audit_samples(x0, x1, eps=1.0, delta=1e-3, method="hockey-stick", threshold=1.5, rng=0)
+    stick = audit_samples(x0, x1, epsilon=1.0, delta=1e-3, method="hockey-stick", threshold=1.5, rng=0)
     assert 0.0 < stick.lower < 0.12693674
     assert stick.verdict == "refuted"
     renyi = audit_samples(x0, x1, mu=0.5, method="renyi", order=2.0, threshold=1.5)
@@ -116,7 +116,7 @@ def test_an_epsilon_beyond_every_float_is_no_overflow():
     for epsilon in (709.0, 710.0, 1e6):
         assert hockey_stick_at_least(9000, 10000, epsilon, 0.05) == 0.0
         x0, x1 = scores(1.0, 100)
-        assert audit_samples(x0, x1, eps=epsilon, delta=1e-3, method="hockey-stick", threshold=1.0, rng=0).lower == 0.0
+        assert audit_samples(x0, x1, epsilon=epsilon, delta=1e-3, method="hockey-stick", threshold=1.0, rng=0).lower == 0.0
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_an_epsilon_beyond_every_float_is_no_overflow():
 )
 def test_only_proved_confidence_bounds_refute(options, kind, reason):
     x0, x1 = scores(2.0, 4000)
-    found = audit_samples(x0, x1, eps=0.2, delta=1e-5, **options)
+    found = audit_samples(x0, x1, epsilon=0.2, delta=1e-5, **options)
     assert found.lower > 0.2
     assert found.kind == kind
     assert found.verdict == ("refuted" if kind == "confidence" else "undecided")
@@ -162,7 +162,7 @@ def test_the_number_of_guesses_is_stated_or_the_bound_is_unproved_at_a_delta():
 def test_events_are_searched_by_a_classifier_on_one_half():
     rng = np.random.default_rng(0)
     x0, x1 = rng.normal(0, 1, (1500, 3)), rng.normal([0.8, 0.8, 0], 1, (1500, 3))
-    found = audit_samples(x0, x1, eps=0.3, delta=1e-5, selection="split", rng=1)
+    found = audit_samples(x0, x1, epsilon=0.3, delta=1e-5, selection="split", rng=1)
     assert found.verdict == "refuted"
     assert "classifier" in found.selection
     wide = audit_samples(rng.normal(0, 1, 3000), rng.normal(0, 2, 3000), delta=1e-5, selection="split", classifier="logistic", rng=1)

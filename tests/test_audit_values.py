@@ -291,7 +291,7 @@ def test_total_variation_of_a_gaussian_and_its_epsilon(mu, variation, epsilon):
 def test_membership_advantage_allowed_by_epsilon():
     assert PrivacyProfile(ApproximateDP(1.0, 1e-5)).advantage().upper == pytest.approx(0.46212254, **CLOSE)
     scores = np.repeat([0.0, 1.0], [300, 700])
-    found = audit_samples(scores, scores, eps=1.0, delta=1e-5, method="total-variation", threshold=0.5)
+    found = audit_samples(scores, scores, epsilon=1.0, delta=1e-5, method="total-variation", threshold=0.5)
     assert found.details["claimed"] == pytest.approx(0.46212254, **CLOSE)
 
 

@@ -81,7 +81,7 @@ def test_all_limits_hold_at_once_as_often_as_promised(draw):
 def test_a_band_finds_the_best_threshold_and_refutes():
     rng = np.random.default_rng(0)
     x0, x1 = rng.normal(0, 1, 400), rng.normal(2, 1, 500)
-    found = audit_samples(x0, x1, eps=1.0, delta=1e-5, selection="band")
+    found = audit_samples(x0, x1, epsilon=1.0, delta=1e-5, selection="band")
     assert (found.kind, found.verdict) == ("confidence", "refuted")
     assert "hold at all of them at once" in found.selection
     assert found.upper is None
@@ -98,7 +98,7 @@ def test_a_band_finds_the_best_threshold_and_refutes():
 @pytest.mark.parametrize("method", ["bayes", "steinke", "fdp", "hockey-stick"])
 def test_a_band_is_for_statistics_of_two_limits(method):
     with pytest.raises(ValueError, match="band") as caught:
-        audit_samples([0.0], [1.0], eps=1.0, delta=1e-5, method=method, selection="band")
+        audit_samples([0.0], [1.0], epsilon=1.0, delta=1e-5, method=method, selection="band")
     assert "total-variation" in str(caught.value)
     with pytest.raises(ValueError, match="threshold"):
-        audit_samples([0.0], [1.0], eps=1.0, delta=1e-5, selection="band", threshold=0.5)
+        audit_samples([0.0], [1.0], epsilon=1.0, delta=1e-5, selection="band", threshold=0.5)

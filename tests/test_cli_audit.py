@@ -153,3 +153,56 @@ def test_a_report_and_a_certificate_of_one_claim(claims, capsys):
 def test_wrong_usage_of_readers_reports_and_certificates(claims, capsys, arguments, words):
     assert run(arguments) == 64
     assert words in capsys.readouterr().err
+
+
+def test_a_template_is_written_as_its_name_says_and_can_be_read(claims, capsys):
+    assert run(["audit", "init", "claim.json"]) == 0
+    assert json.loads((claims / "claim.json").read_text(encoding="utf-8"))["epsilon"] == 2.9
+    assert run(["audit", "claim.json"]) == 0
+    assert "HOLDS" in capsys.readouterr().out
+    assert run(["audit", "init", "claim"]) == 64
+    assert "ends in .toml (with comments) or .json" in capsys.readouterr().err
+    assert not (claims / "claim").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "sampler=poison"], "Error: --set sampler must be one of 'poisson'"),
+        (["--set", "delta="], "Error: --set delta has no value; say FIELD=VALUE, such as delta=1e-5."),
+        (["--set", "delta=2"], "Error: --set delta must be in [0, 1]; got 2."),
+        (["--set", "delta=0.001%"], "got '0.001%'. Write 1e-05."),
+        (["--set", "delta=10^-5"], "got '10^-5'. Write 1e-5."),
+        (["--set", "noise_multiplier=2"], "Error: --set: was told noise_multiplier = 2, and read noise_multiplier = 1.1"),
+        (["--set", "samplr=poisson"], "Error: --set: there is no field 'samplr': did you mean 'sampler'?"),
+        (["--text", "sigma 1.1, delta 2"], "Error: --text: delta must be in [0, 1]; got 2."),
+        (["--text", "sigma 1.1, delta 0.001%"], "write a share as a number"),
+        (["quoted.toml"], "Error: quoted.toml: epsilon must be a finite number >= 0; got '2.9'. Write it without quotes."),
+        (["count.toml"], "Error: count.toml: dataset_size must be a whole number >= 1; got '60,000'. Write 60000."),
+        (["--report", "nodir/r.html"], "Error: --report nodir/r.html: there is no folder 'nodir'."),
+        (["--certificate", "nodir/c.json"], "Error: --certificate nodir/c.json: there is no folder 'nodir'."),
+    ],
+)
+def test_a_refusal_names_the_option_or_the_file(claims, capsys, monkeypatch, arguments, words):
+    monkeypatch.setattr("dpaccount.cli.audit.check_claim", lambda claim: pytest.fail("refused before anything is computed"))
+    (claims / "quoted.toml").write_text('epsilon = "2.9"', encoding="utf-8")
+    (claims / "count.toml").write_text('dataset_size = "60,000"', encoding="utf-8")
+    assert run(["audit", "--text", "sigma=1.1, eps 2.9", *arguments]) == 64
+    error = capsys.readouterr().err
+    assert words in error
+    assert "`check_claim" not in error
+
+
+def test_words_are_read_in_any_case(capsys):
+    assert run(["audit", "--text", LINE.replace("shuffled", "Poisson"), "--set", "sampler=Poisson", "--set", "adjacency=Add/Remove"]) == 0
+    assert run(["audit", "--text", LINE, "--set", "released=Final Model", "--json"]) in (1, 2)
+    assert '"released": "final-model"' in capsys.readouterr().out
+
+
+def test_a_certificate_of_an_undecided_claim_does_not_look_like_a_proof(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    told = ["--text", "sigma=4, batch 250 of 1000, 1 epoch, shuffled, add/remove, (0.6, 1e-5)-DP"]
+    assert run(["audit", *told, "--certificate", "c.json"]) == 2
+    capsys.readouterr()
+    assert run(["verify", "c.json"]) == 0
+    assert capsys.readouterr().out.startswith("VERIFIED (undecided)  the certificate")

@@ -97,7 +97,10 @@ def test_a_prefix_that_spends_the_budget_is_named(shell, tmp_path):
     first.write_text('{"noise_multiplier": 1.0, "sampling_probability": 0.01, "steps": 1000}')
     args = ["calibrate", "--after", first, "--epsilon", 1, "--delta", "1e-5"]
     said = "what came before spends 1.82824 on its own"
-    assert said in shell(*args, "--steps", 10, code=64)
+    assert said + ", so no noise is enough" in shell(*args, "--steps", 10, code=64)
+    assert said + ", so no sampling probability is small enough" in shell(
+        *args, "--steps", 10, "--noise-multiplier", 2, "--solve", "sampling-probability", code=64
+    )
     assert said + ", so 0 steps are left" in shell(*args, "--noise-multiplier", 2, code=64)
     assert said + ", so 0 epochs are left, that is 0 steps" in shell(
         *args, "--noise-multiplier", 2, "--dataset-size", 100, "--batch-size", 1, code=64

@@ -112,3 +112,9 @@ def test_a_large_delta_is_warned_about_on_standard_error(shell):
 )
 def test_every_mechanism_can_be_stated(shell, arguments, words):
     assert words in fields(shell("delta", *arguments))["mechanism"]
+
+
+def test_one_step_is_said_where_none_were_given(shell):
+    sampled = ["epsilon", "--noise-multiplier", 1, "--sampling-probability", 0.01, "--delta", "1e-5"]
+    assert fields(shell(*sampled))["steps"] == "1 (--steps not given)"
+    assert fields(shell(*sampled, "--steps", 1))["steps"] == "1"

@@ -39,7 +39,7 @@ BAD = [
     ({"method": "bayes"}, ValueError, "`audit_game(method=...)` must be one of 'cp', 'gdp', 'curve'"),
     ({"method": "curve"}, TypeError, "`audit_game(family=...)` must be a callable"),
     ({"family": Gaussian}, ValueError, "`audit_game(method=...)` must be 'curve'"),
-    ({"eps": 1.0, "mu": 1.0}, TypeError, "must be left out where eps is given"),
+    ({"epsilon": 1.0, "mu": 1.0}, TypeError, "must be left out where epsilon is given"),
     ({"alpha": 1.0}, ValueError, "`audit_game(alpha=...)`"),
     ({"batch": "yes"}, TypeError, "`audit_game(batch=...)` must be True or False"),
     ({"stop": 1}, TypeError, "`audit_game(stop=...)` must be True or False"),

@@ -138,7 +138,7 @@ def test_a_killed_game_goes_on_and_ends_as_if_it_had_not_been(tmp_path):
         ({"seed": 1}, "seed"), ({"runs": 4250}, "runs"), ({"chunk": 500}, "chunk"), ({"alpha": 0.01}, "alpha"), ({"delta": 1e-6}, "delta"),
         ({"pair": (0.0, 1.1)}, "pair"), ({"threshold": 1.0}, "pilot"), ({"pilot": 500}, "pilot"),
         ({"method": "gdp"}, "method"), ({"mechanism": one_gaussian, "batch": False}, "mechanism"), ({"score": abs}, "score"),
-        ({"eps": 1.0}, "several_looks"),
+        ({"epsilon": 1.0}, "several_looks"),
     ],
 )
 def test_a_store_of_other_settings_is_refused_and_left_alone(options, name, tmp_path):
@@ -258,9 +258,9 @@ def test_a_mechanism_with_randomness_of_its_own_is_resumed_if_it_is_said(tmp_pat
 
 def test_a_claim_may_be_changed_and_time_added_since_neither_changes_what_was_seen(tmp_path):
     file = tmp_path / "game"
-    first = game(eps=4.5, threshold=1.5, store=file)
+    first = game(epsilon=4.5, threshold=1.5, store=file)
     assert first.verdict == "undecided"
-    second = game(eps=0.5, threshold=1.5, store=file)
+    second = game(epsilon=0.5, threshold=1.5, store=file)
     assert (second.verdict, second.details["ended"]) == ("refuted", "settled")
     timed = tmp_path / "timed"
     options = {"runs": None, "threshold": 1.5, "store": timed}

@@ -167,7 +167,7 @@ def test_a_true_claim_is_seldom_refuted_however_often_one_looks(rule, monkeypatc
     """Nominal rate at most 5 %, so at most 9.6 % of 200 games but once in a thousand sets of seeds."""
     monkeypatch.setattr(Clock, "together", lambda clock, missing, hands: missing if clock.played < RUNS // SIZE else 0)
     budget = {"runs": RUNS} if rule == "planned" else {"runs": None, "seconds": 60.0}
-    alarms = sum(game(eps=0.0, chunk=SIZE, seed=seed, **COINS, **budget).verdict == "refuted" for seed in range(GAMES))
+    alarms = sum(game(epsilon=0.0, chunk=SIZE, seed=seed, **COINS, **budget).verdict == "refuted" for seed in range(GAMES))
     assert 0 < alarms / GAMES <= LIMIT
 
 
@@ -182,7 +182,7 @@ def test_all_of_alpha_at_every_look_would_refute_true_claims():
 
 
 def test_a_game_ends_when_its_claim_can_no_longer_be_refuted():
-    found = game(pair=(0.0, 0.0), eps=5.0, threshold=0.0, runs=40_000, chunk=500)
+    found = game(pair=(0.0, 0.0), epsilon=5.0, threshold=0.0, runs=40_000, chunk=500)
     assert found.details["ended"] == "hopeless"
     assert found.details["runs"] < 40_000
     assert found.verdict == "undecided"

@@ -149,22 +149,24 @@ class Verification:
     wrong: tuple[str, ...]
     unproved: tuple[str, ...]
     trusted: tuple[str, ...]
+    decided: str = ""  # what the certificate says of its claim
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "verdict": self.verdict, "says": self.says, "verified": list(self.verified), "wrong": list(self.wrong),
-            "unproved": list(self.unproved), "trusted": list(self.trusted),
+            "unproved": list(self.unproved), "trusted": list(self.trusted), "decided": self.decided or None,
         }
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Label and text."""
-        yield self.verdict.upper(), _printable(self.says)
+        open_claim = self.verdict == VERIFIED and self.decided == UNDECIDED
+        yield self.verdict.upper() + (" (undecided)" if open_claim else ""), _printable(self.says)
         for label, texts in (("wrong", self.wrong), ("unproved", self.unproved), ("verified", self.verified), ("on trust", self.trusted)):
             yield from ((label, _printable(text)) for text in texts)
 
     def __str__(self) -> str:
-        return "\n".join(f"{label:<11}{text}" for label, text in self.lines())
+        return "\n".join(f"{label:<11}{text}" if len(label) < 11 else f"{label}  {text}" for label, text in self.lines())
 
 
 def _printable(text: str) -> str:
@@ -224,7 +226,10 @@ def verify_certificate(document: Any) -> Verification:
             found.append(end)
     _compare(content, judged, found, right, wrong)
     verdict = REFUTED if wrong else UNDECIDED if unproved else VERIFIED
-    return Verification(verdict, claim, _says(content, judged), tuple(right), tuple(wrong), tuple(unproved), _trusted(judged))
+    return Verification(
+        verdict, claim, _says(content, judged), tuple(right), tuple(wrong), tuple(unproved), _trusted(judged),
+        content["verdict"],
+    )
 
 
 def _says(content: dict[str, Any], judged: ClaimVerdict) -> str:

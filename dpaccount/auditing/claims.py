@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -123,8 +124,7 @@ class Claim:
         for name, options in CHOICES.items():
             value = getattr(self, name)
             if value is not None:
-                value = ALIASES.get(name, {}).get(value, value) if isinstance(value, str) else value
-                object.__setattr__(self, name, _check.choice(OWNER, name, value, options))
+                object.__setattr__(self, name, _check.choice(OWNER, name, plain_word(name, value), options))
         for name in COUNTS:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _check.count(OWNER, name, getattr(self, name)))
@@ -304,6 +304,15 @@ class Claim:
 
 
 NAMES = tuple(field.name for field in fields(Claim))
+
+
+def plain_word(name: str, value: Any) -> Any:
+    """A field's word as it is known: small letters, hyphens, and the usual other names; what is not known stays as it is."""
+    if name not in CHOICES or not isinstance(value, str):
+        return value
+    word = re.sub(r"[\s_]+", "-", value.strip().lower())
+    word = ALIASES.get(name, {}).get(word, word)
+    return word if word in CHOICES[name] else value
 
 
 def claim_of(table: Any) -> Claim:

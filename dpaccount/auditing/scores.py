@@ -36,7 +36,7 @@ Array = npt.NDArray[np.float64]
 
 
 def audit_samples(
-    x0: Any, x1: Any, *, eps: float | None = None, mu: float | None = None, claim: Any = None, delta: float | None = None,
+    x0: Any, x1: Any, *, epsilon: float | None = None, mu: float | None = None, claim: Any = None, delta: float | None = None,
     alpha: float = 0.05, method: str = "cp", selection: str | None = None, threshold: Any = None, classifier: Any = None,
     family: Callable[[Any], Any] | None = None, adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE, order: float | None = None,
     rng: Any = None,
@@ -48,8 +48,8 @@ def audit_samples(
     x0, x1 : arrays
         One-dimensional scores, larger where the record seems to be in; or two-dimensional outputs, one row a run,
         of which a classifier makes scores.
-    eps, mu, claim : optional, at most one
-        What is claimed: eps at `delta`; mu-GDP; or a guarantee, a `PrivacyProfile`, a `TrainingRun`, or a table with
+    epsilon, mu, claim : optional, at most one
+        What is claimed: epsilon at `delta`; mu-GDP; or a guarantee, a `PrivacyProfile`, a `TrainingRun`, or a table with
         ``epsilon`` and ``delta``. The result then carries a verdict, *refuted* or *undecided*.
     delta : float
         In [0, 1]; needed wherever an epsilon is asked for.
@@ -57,7 +57,7 @@ def audit_samples(
         Probability of a false alarm, in (0, 1).
     method : str
         ``cp``, ``bayes``, ``gdp``, ``curve`` as in `audit_counts`; ``steinke``, ``fdp`` as in `audit_one_run`, where scores
-        are those of the canaries of one run; ``hockey-stick``, a lower bound on delta at `eps`, by one exact binomial
+        are those of the canaries of one run; ``hockey-stick``, a lower bound on delta at `epsilon`, by one exact binomial
         limit on the accuracy of labels drawn with odds e^eps; ``total-variation``, TPR_lo - FPR_hi; ``renyi``, the
         divergence of order `order` between two coins with these rates.
     selection : {"fixed", "split", "bonferroni", "band", "hull"}
@@ -88,7 +88,7 @@ def audit_samples(
     >>> import numpy as np
     >>> from dpaccount.auditing import audit_samples
     >>> rng = np.random.default_rng(0)
-    >>> found = audit_samples(rng.normal(0, 1, 2000), rng.normal(2, 1, 2000), eps=1.0, delta=1e-5, selection="bonferroni")
+    >>> found = audit_samples(rng.normal(0, 1, 2000), rng.normal(2, 1, 2000), epsilon=1.0, delta=1e-5, selection="bonferroni")
     >>> found.verdict, found.kind
     ('refuted', 'confidence')
     """
@@ -103,12 +103,12 @@ def audit_samples(
         _check.refuse(OWNER, "method", "'curve' where a family is given", method, "Only that statistic reads it.")
     if (order is not None) != (method == "renyi"):
         _check.refuse(OWNER, "order", "a number > 1 where method='renyi', and left out elsewhere", order, kind=TypeError)
-    target = stated_claim(OWNER, eps, mu, claim, delta)
-    if method == "hockey-stick" and eps is None:
-        _check.refuse(OWNER, "eps", "given where method='hockey-stick'", None, "delta is bounded at one epsilon.", TypeError)
+    target = stated_claim(OWNER, epsilon, mu, claim, delta)
+    if method == "hockey-stick" and epsilon is None:
+        _check.refuse(OWNER, "epsilon", "given where method='hockey-stick'", None, "delta is bounded at one epsilon.", TypeError)
     if method not in DIVERGENCES and target.delta is None:
         _check.refuse(OWNER, "delta", "given where an epsilon is asked for", None, "It is never guessed.", TypeError)
-    if method in ("total-variation", "renyi") and eps is not None and target.delta is None:
+    if method in ("total-variation", "renyi") and epsilon is not None and target.delta is None:
         _check.refuse(OWNER, "delta", "given where an epsilon is claimed", None, "It is never guessed.", TypeError)
     generator = np.random.default_rng(rng)
     makes_scores = classifier is not None or outside.ndim == 2
@@ -123,7 +123,7 @@ def audit_samples(
             OWNER, "selection", "'fixed', 'split' or 'bonferroni'" + f" where method={method!r}", rule,
             f"A band limits both error rates; the statistics of these are {', '.join(rules.BANDED)}.",
         )
-    criterion = criterion_of(method, alpha, target.delta or 0.0, eps or 0.0)
+    criterion = criterion_of(method, alpha, target.delta or 0.0, epsilon or 0.0)
     text, chosen = "", threshold
     if rule == "split":
         outside, inside, chosen, text = _split(
@@ -131,7 +131,7 @@ def audit_samples(
         )
     labels = 0
     if method == "hockey-stick":
-        outside, inside, labels = labelled(outside, inside, eps or 0.0, generator)
+        outside, inside, labels = labelled(outside, inside, epsilon or 0.0, generator)
     table = _table(rule, outside, inside, chosen, text, method in ONE_RUN, alpha)
     notes: tuple[str, ...] = (COINS,) if method in ONE_RUN else (INDEPENDENT,)
     drawn = method == "steinke" and target.delta != 0.0 and not (
@@ -141,7 +141,7 @@ def audit_samples(
     if method in ONE_RUN:
         found = _one_run(table, target, alpha, method, notes)
     elif method == "hockey-stick":
-        found = _hockey_stick(table, labels, eps or 0.0, alpha, notes)
+        found = _hockey_stick(table, labels, epsilon or 0.0, alpha, notes)
     else:
         found = _from_table(table, target, alpha, method, notes, criterion, family, relation, order)
     if makes_scores:
@@ -242,7 +242,7 @@ def _cannot_beat(best: AuditResult, m: int, r: int, v: int, delta: float, share:
 
 
 def _hockey_stick(table: Table, labels: int, epsilon: float, alpha: float, notes: tuple[str, ...]) -> AuditResult:
-    """delta at eps, at the row with the most correct labels; missing ones are wrong."""
+    """delta at epsilon, at the row with the most correct labels; missing ones are wrong."""
     correct = table.tp + (table.n - table.fp)
     best = int(np.argmax(correct))
     return AuditResult(

@@ -85,14 +85,14 @@ _OPEN = {
 }
 
 
-def stated_claim(owner: str, eps: Any, mu: Any, claim: Any, delta: Any) -> Stated:
-    """Validate what is claimed; at most one of `eps`, `mu` and `claim`."""
-    given = [name for name, value in (("eps", eps), ("mu", mu), ("claim", claim)) if value is not None]
+def stated_claim(owner: str, epsilon: Any, mu: Any, claim: Any, delta: Any) -> Stated:
+    """Validate what is claimed; at most one of `epsilon`, `mu` and `claim`."""
+    given = [name for name, value in (("epsilon", epsilon), ("mu", mu), ("claim", claim)) if value is not None]
     if len(given) > 1:
-        _check.refuse(owner, given[1], f"left out where {given[0]} is given", (eps, mu, claim), "Claim one thing at a time.", TypeError)
+        _check.refuse(owner, given[1], f"left out where {given[0]} is given", (epsilon, mu, claim), "Claim one thing at a time.", TypeError)
     at = None if delta is None else small_delta(owner, delta)
-    if eps is not None:
-        return Stated(at, _check.real(owner, "eps", eps, low=0.0))
+    if epsilon is not None:
+        return Stated(at, _check.real(owner, "epsilon", epsilon, low=0.0))
     if mu is not None:
         return Stated(at, None, PrivacyProfile(Gaussian(1.0 / _check.real(owner, "mu", mu, low=0.0, open_low=True))))
     if claim is None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from dpaccount.auditing.certificate import certificate
-from dpaccount.auditing.claims import TEMPLATE, Claim
+from dpaccount.auditing.claims import TEMPLATE, Claim, plain_word
 from dpaccount.auditing.outcome import REFUTED, UNDECIDED
 from dpaccount.auditing.printed import lines
 from dpaccount.auditing.readers import read_claims, read_text
@@ -18,10 +18,13 @@ from dpaccount.auditing.readers.phases import merged
 from dpaccount.auditing.readers.statements import is_statement
 from dpaccount.auditing.report import claim_report
 from dpaccount.auditing.verdict import ClaimVerdict, check_claim
+from dpaccount.cli.errors import of_claim
 from dpaccount.cli.options import AS_JSON
+from dpaccount.cli.picture import check_folder
 from dpaccount.cli.show import print_json
 
 CODES = {REFUTED: 1, UNDECIDED: 2}
+EXAMPLES = {"delta": "1e-5", "epsilon": "2.9", "sampler": "poisson", "adjacency": "add-or-remove"}
 Written = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
@@ -52,13 +55,16 @@ def audit_command(
         return _init(files[1:], bool(texts or settings or report or certified or as_json))
     if not files and not texts:
         raise click.UsageError("Missing argument 'FILE...', or --text. `dpaccount audit init` prints a template.")
+    for flag, path in (("--report", report), ("--certificate", certified)):
+        if path is not None:
+            check_folder(flag, path)
     told = dict(map(_setting, settings))
     claims = [claim for name in files for claim in _read(Path(name), told)] + [claim for text in texts for claim in _of_text(text, told)]
     if not claims:
         raise click.UsageError(f"There is no claim in {', '.join(files)}.")
     if certified is not None and len(claims) > 1:
         raise click.UsageError(f"--certificate is about one claim; got {len(claims)}.")
-    found = [check_claim(merged("--set", _stated(claim), told)) for claim in claims]
+    found = [check_claim(_with(claim, told)) for claim in claims]
     _write(found, report, certified)
     if as_json:
         print_json("audit", claims=[verdict.to_dict() for verdict in found])
@@ -77,14 +83,23 @@ def _read(path: Path, told: dict[str, Any]) -> list[Claim]:
         text = path.read_text(encoding="utf-8") if path.suffix == ".txt" else ""
         return read_text(text, **_drawn(told)) if is_statement(text) else read_claims(path)[0]
     except (ValueError, TypeError, OSError) as error:
-        raise click.UsageError(f"{path}: {error}") from error
+        raise click.UsageError(f"{path}: {of_claim(error, told)}") from error
 
 
 def _of_text(text: str, told: dict[str, Any]) -> list[Claim]:
     try:
         return read_text(text, **_drawn(told)) if is_statement(text) else read_text(text)
     except (ValueError, TypeError) as error:
-        raise click.UsageError(f"--text: {error}") from error
+        raise click.UsageError(f"--text: {of_claim(error, told)}") from error
+
+
+def _with(claim: Claim, told: dict[str, Any]) -> Claim:
+    """The claim with the facts of --set."""
+    try:
+        return merged("--set", _stated(claim), told)
+    except (ValueError, TypeError) as error:
+        text = of_claim(error, told)
+        raise click.UsageError(text if text.startswith("--set") else f"--set: {text}") from error
 
 
 def _drawn(told: dict[str, Any]) -> dict[str, Any]:
@@ -101,10 +116,13 @@ def _setting(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
         raise click.UsageError(f"--set takes FIELD=VALUE, such as delta=1e-5; got {text!r}.")
+    field = name.strip().replace("-", "_")
+    if not value.strip():
+        raise click.UsageError(f"--set {field} has no value; say FIELD=VALUE, such as {field}={EXAMPLES.get(field, '...')}.")
     try:
-        return name.strip().replace("-", "_"), tomllib.loads(f"x = {value}")["x"]
+        return field, plain_word(field, tomllib.loads(f"x = {value}")["x"])
     except tomllib.TOMLDecodeError:
-        return name.strip().replace("-", "_"), value.strip()
+        return field, plain_word(field, value.strip())
 
 
 def _write(found: list[ClaimVerdict], report: Path | None, certified: Path | None) -> None:
@@ -151,10 +169,18 @@ def _init(names: tuple[str, ...], more: bool) -> None:
     if not names:
         return click.echo(TEMPLATE, nl=False)
     path = Path(names[0])
+    if path.suffix not in (".toml", ".json"):
+        raise click.UsageError(f"{path}: the name of a claim ends in .toml (with comments) or .json.")
+    check_folder("audit init", path)
     if path.exists():
         raise click.UsageError(f"{path} exists already, and is left as it is.")
     try:
-        path.write_text(TEMPLATE, encoding="utf-8")
+        path.write_text(TEMPLATE if path.suffix == ".toml" else _as_json(), encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"{path}: {error}") from error
     return click.echo(f"Wrote {path}: fill in what is known, delete the rest, then `dpaccount audit {path}`.")
+
+
+def _as_json() -> str:
+    """The fields of the template; JSON has no comments."""
+    return json.dumps(tomllib.loads(TEMPLATE), indent=2) + "\n"

@@ -109,7 +109,11 @@ def _missing(stated: Stated) -> str:
     raise click.UsageError("Nothing is left free: leave one number out, or name it with --solve.")
 
 
-_LEFT = {"steps": ", so 0 steps are left", "epochs": ", so 0 epochs are left, that is 0 steps"}
+_LEFT = {
+    "steps": ", so 0 steps are left", "epochs": ", so 0 epochs are left, that is 0 steps", "noise_multiplier": ", so no noise is enough",
+    "mechanism_epsilon": ", so no --mechanism-epsilon is small enough", "batch_size": ", so no batch is small enough",
+    "sampling_probability": ", so no sampling probability is small enough",
+}
 
 
 def _solve(stated: Stated, free: str, target: dict[str, Any]) -> tuple[Stated, Calibration]:

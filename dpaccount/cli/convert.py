@@ -10,7 +10,7 @@ from scipy.special import ndtri_exp
 
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
-from dpaccount.cli.options import AS_JSON, Numbers
+from dpaccount.cli.options import AS_JSON, Number, Numbers
 from dpaccount.cli.show import print_json, print_lines, print_table
 from dpaccount.conversions import CONVERSIONS
 from dpaccount.curves.profile import PrivacyProfile
@@ -68,8 +68,8 @@ class Table(click.ParamType[Any]):
 
 
 @click.command("convert", short_help="Between Gaussian DP, zCDP, RDP, pure and (epsilon, delta).")
-@click.option("--gdp", type=float, metavar="MU", help="From mu-Gaussian DP (a Gaussian of noise multiplier 1/mu).")
-@click.option("--zcdp", type=float, metavar="RHO", help="From rho-zCDP.")
+@click.option("--gdp", type=Number(), metavar="MU", help="From mu-Gaussian DP (a Gaussian of noise multiplier 1/mu).")
+@click.option("--zcdp", type=Number(), metavar="RHO", help="From rho-zCDP.")
 @click.option("--rdp", type=Table(), help="From Renyi bounds at some orders.")
 @click.option("--dp", type=Numbers(), metavar="EPSILON[,DELTA]", help="From (epsilon, delta)-DP; delta 0 if left out.")
 @click.option("--delta", type=Numbers(), help="Ask for epsilon at these deltas.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _OPTIONS = (
     "dataset_size", "batch_size", "accumulation", "epochs", "steps", "noise_multiplier", "sampling_probability", "sampler",
@@ -52,4 +53,16 @@ def translated(error: Exception, command: str) -> str:
     text = re.sub(r"`(\w+)\([^`]*\)`(?= has no accounting)", of_mechanism, text)
     text = re.sub(r"`?\b(adjacency|method|conversion)='([\w-]+)'`?", r"--\1 \2", text)
     text = re.sub(r"\bPureDP\(([^)]*)\)", r"--mechanism pure --mechanism-epsilon \1", text)
+    text = re.sub(r"\bsmoothness(?= \+ )", "--smoothness", text)  # an option in a formula; elsewhere it is a word
     return re.sub(r"\b(?<![-(])[a-z]+(?:_[a-z]+)+\b(?![(=])", of_word, text)
+
+
+def of_claim(error: Exception, told: Collection[str] = ()) -> str:
+    """A message about a claim: its fields by name, those that were told as --set, without the function that refused."""
+
+    def of_field(found: re.Match[str]) -> str:
+        return f"--set {found[1]}" if found[1] in told else found[1]
+
+    text = re.sub(r"`\w+\(([\w\[\]]+)=\.\.\.\)`", of_field, str(error))
+    text = re.sub(r"^`(?:check_claim|read_\w+|--set)` ", "", text)
+    return re.sub(r"^has no field", "there is no field", text)

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from dpaccount._check import spelled
 from dpaccount.adjacency import Adjacency
 from dpaccount.conversions import CONVERSIONS
 from dpaccount.engines.auto import METHODS
@@ -32,7 +33,8 @@ class Number(click.ParamType[Any]):
         try:
             return float(value)
         except ValueError:
-            self.fail(f"{value!r} is not a number", param, ctx)
+            hint = spelled(str(value))
+            self.fail(f"{value!r} is not a number" + (f": {hint[0].lower()}{hint[1:-1]}" if hint else ""), param, ctx)
 
 
 class Whole(Number):

@@ -18,10 +18,15 @@ def check_plot(path: Path) -> None:
     known = FigureCanvasBase.get_supported_filetypes()
     if path.suffix.lstrip(".").lower() not in known:
         raise click.UsageError(f"--plot {path}: the name must end in one of {', '.join('.' + name for name in sorted(known))}.")
+    check_folder("--plot", path)
+
+
+def check_folder(flag: str, path: Path) -> None:
+    """Refuse a file whose folder does not exist, or that may not be written."""
     if not path.parent.is_dir():
-        raise click.UsageError(f"--plot {path}: there is no folder {path.parent}.")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise click.UsageError(f"--plot {path}: it cannot be written.")
+        raise click.UsageError(f"{flag} {path}: there is no folder {str(path.parent)!r}.")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"{flag} {path}: it cannot be written.")
 
 
 def write_picture(figure: Any, path: Path) -> None:

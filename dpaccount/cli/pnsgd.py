@@ -122,7 +122,8 @@ def _facts(
     everywhere: list[tuple[str, str]] = []
     if "composition" in run.methods:
         seen = getattr(run, asked)(point, index, method="composition")
-        everywhere.append(("every iterate released", f"{asked} = {shown_up(float(seen.upper))} at the first point"))
+        where = " at the first point" if len(answers) > 1 else ""
+        everywhere.append(("every iterate released", f"{asked} = {shown_up(float(seen.upper))}{where}"))
     inside = "no projection" if one.diameter == math.inf else f"projected onto a set of diameter {one.diameter:g}"
     noise = f"{one.noise} noise {shown_up(one.noise_scale, 12)}"
     steps = f"{one.num_records}, {ORDERS[order]}" if passes == 1 else f"{passes} passes of {one.num_records}, {ORDERS[order]} of each"

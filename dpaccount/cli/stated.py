@@ -206,6 +206,9 @@ class Stated:
         found = describe(self.subject)
         for part in self.before:
             found += [("after", f"{name.lower()}: {text}") for name, text in describe(part)]
+        one = not (self.trained or self.loaded is not None) and self.values.get("steps") is None
+        if one and self.values.get("sampling_probability") is not None:
+            found = [(name, f"{text} (--steps not given)" if name.lower() == "steps" else text) for name, text in found]
         adjacency = self.profile.adjacency
         return [(name.lower(), text) for name, text in found] + [("adjacency", f"{adjacency}: {RELATIONS[adjacency]}")]
 

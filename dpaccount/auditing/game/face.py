@@ -18,7 +18,7 @@ from dpaccount.auditing.outcome import AuditResult
 def audit_game(
     mechanism: Callable[..., Any], pair: Any, *, delta: float | None = None, runs: int | None = None, seconds: float | None = None,
     batch: bool = False, score: Callable[..., Any] | None = None, step_score: Callable[..., Any] | None = None,
-    combine: Callable[..., Any] | None = None, classifier: Any = None, eps: float | None = None, mu: float | None = None,
+    combine: Callable[..., Any] | None = None, classifier: Any = None, epsilon: float | None = None, mu: float | None = None,
     claim: Any = None, alpha: float = 0.05, method: str = "cp", family: Callable[[Any], Any] | None = None,
     adjacency: str | Adjacency = Adjacency.ADD_OR_REMOVE, selection: str | None = None, threshold: Any = None, pilot: int | None = None,
     stop: bool = True, seed: int | None = None, chunk: int | None = None, store: Any = None, reproducible: bool = True,
@@ -48,8 +48,8 @@ def audit_game(
         combined by ``combine(scores)``, whose first axis is the step.
     classifier : callable or "logistic"
         Makes a score of outputs, trained on the pilot runs, as in `audit_samples`.
-    eps, mu, claim : optional, at most one
-        What is claimed, as in `audit_samples`: eps at `delta`, mu-GDP, or any guarantee, profile or training run, whose whole
+    epsilon, mu, claim : optional, at most one
+        What is claimed, as in `audit_samples`: epsilon at `delta`, mu-GDP, or any guarantee, profile or training run, whose whole
         curve is then on trial. The result carries a verdict, *refuted* or *undecided*.
     alpha : float
         Probability of a false alarm, in (0, 1), over all looks together.
@@ -104,7 +104,7 @@ def audit_game(
     ('refuted', 'confidence', 'settled', 26000)
     """
     question = checked(
-        mechanism, pair, delta, runs, seconds, batch, score, step_score, combine, classifier, eps, mu, claim, alpha, method, family,
+        mechanism, pair, delta, runs, seconds, batch, score, step_score, combine, classifier, epsilon, mu, claim, alpha, method, family,
         adjacency, selection, threshold, pilot, stop, seed, chunk, store, reproducible,
     )
     hands, plan = jobs(OWNER, n_jobs), question.plan

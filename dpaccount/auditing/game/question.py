@@ -54,7 +54,7 @@ class Question:
 
 def checked(
     mechanism: Any, pair: Any, delta: Any, runs: Any, seconds: Any, batch: Any, score: Any, step_score: Any, combine: Any,
-    classifier: Any, eps: Any, mu: Any, claim: Any, alpha: Any, method: Any, family: Any, adjacency: Any, selection: Any,
+    classifier: Any, epsilon: Any, mu: Any, claim: Any, alpha: Any, method: Any, family: Any, adjacency: Any, selection: Any,
     threshold: Any, pilot: Any, stop: Any, seed: Any, chunk: Any, store: Any, reproducible: Any,
 ) -> Question:
     """The question, or its refusal."""
@@ -63,7 +63,7 @@ def checked(
     if (family is not None) != (method == "curve"):
         family_of(OWNER, family, relation)
         _check.refuse(OWNER, "method", "'curve' where a family is given", method, "Only that statistic reads it.")
-    target = stated_claim(OWNER, eps, mu, claim, delta)
+    target = stated_claim(OWNER, epsilon, mu, claim, delta)
     if target.delta is None:
         _check.refuse(OWNER, "delta", "given, since an epsilon is asked for", None, "It is never guessed.", TypeError)
     rule = _rule(selection, threshold, classifier is not None)

@@ -90,6 +90,7 @@ UNCLEAR = {
     rf"\)\s*-?\s*{RDP}|{RDP}\s+(?:with\s+)?(?:order|alpha|{EPS})":
         "a claim is about (epsilon, delta)-DP, and Renyi DP has an order; convert it first, with `dpaccount convert`",
     r"epochs?\s+of\s+\d+\s+(?:steps|iterations|updates)": "say the epochs, or the steps of the whole run",
+    r"[\d.]+\s*%": "write a share as a number, such as 1e-5 for 0.001%",
     rf"{EPS}\s*(?:>=|≥|>)": "a claim is an upper bound on epsilon",
 }
 AMBIGUOUS = {

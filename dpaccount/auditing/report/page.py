@@ -84,12 +84,12 @@ def _overview(names: Sequence[str], found: Sequence[ClaimVerdict]) -> str:
     return _table(f"{len(found)} claims", ("Claim", "Verdict", "Because"), rows)
 
 
-def _table(caption: str, heads: Iterable[str], rows: str) -> str:
+def _table(caption: str, heads: Iterable[str], rows: str, kind: str = "wide") -> str:
     """A table that becomes blocks on a phone; the roles keep it a table for those who hear it."""
     head = "".join(f'<th scope="col" role="columnheader">{escape(h)}</th>' for h in heads)
     rows = rows.replace("<tr", '<tr role="row"').replace("<td", '<td role="cell"').replace("<th scope", '<th role="rowheader" scope')
     return (
-        f'<table class="wide" role="table"><caption>{escape(caption)}</caption><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+        f'<table class="{kind}" role="table"><caption>{escape(caption)}</caption><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
         f'<tbody role="rowgroup">{rows}</tbody></table>'
     )
 
@@ -157,7 +157,7 @@ def _readings(verdict: ClaimVerdict) -> str:
     return "<h3>Epsilon under each reading</h3>" + _table(
         f"The same numbers at delta = {claim.delta:g}, by how batches are drawn and which data sets are neighbours: "
         "above the claimed epsilon, within it, or open",
-        ("Reading", "Epsilon", "Place", "By"), rows,
+        ("Reading", "Epsilon", "Place", "By"), rows, "wide readings",
     )
 
 

@@ -40,6 +40,10 @@ ul,ol{padding-left:1.2rem;margin:.3rem 0}
 footer{border-top:1px solid #777;font-size:.85rem;color:#333;padding-top:.6rem}
 a{color:#004c8c}
 @media (min-width:50rem){.charts{grid-template-columns:1fr 1fr}}
+@media (min-width:40.01rem){
+table.readings td:not(:last-child),table.readings thead th{white-space:nowrap}
+table.readings tbody th{overflow-wrap:normal}
+}
 @media (max-width:40rem){
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}
 table.wide,table.wide caption,table.wide tbody,table.wide tr,table.wide td,table.wide th{display:block;width:100%;padding-right:0}
