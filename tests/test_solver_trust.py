@@ -1,4 +1,4 @@
-"""What somebody else states, of a loss or a factorisation, earns no guarantee: it is enforced, or refused."""
+"""What somebody else states, of a loss, a set or a factorisation, earns no guarantee: it is enforced, or refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import mpmath
 import numpy as np
 import pytest
+from solver_probes import Recorder
 from solver_registry import PROBED
 
 import solvers.algorithms as algorithms
@@ -16,6 +17,7 @@ from solvers.algorithms import (
     frank_wolfe,
     ftrl,
     gradient_descent,
+    localisation,
     objective_perturbation,
     projected_noisy_sgd,
     regularized_exponential,
@@ -23,10 +25,10 @@ from solvers.algorithms import (
 from solvers.factorisations import BandedToeplitz, BinaryTree, Buffered, Factorisation, Optimised, Participation, SquareRoot
 from solvers.factorisations.decoder import Decoder
 from solvers.gate import Gate, PrefixSums
-from solvers.losses import LinearLoss, Logistic, Quantile
+from solvers.losses import LinearLoss, Logistic, Quantile, Squared
 from solvers.problem import Problem
 from solvers.random import InsecureRandomnessWarning, RandomSource
-from solvers.sets import Box, L1Ball
+from solvers.sets import Box, L1Ball, Polytope, VertexSet
 
 LOUD = 1e6
 # the entry of tests/solver_registry.py that an algorithm has, or where else its laws are tested
@@ -104,6 +106,101 @@ def test_gradients_of_somebodys_own_loss_are_clipped_to_what_it_states(loss):
 def test_what_no_clipping_enforces_is_refused(loss, run):
     with pytest.raises((ValueError, TypeError), match="loss"):
         run(posed(loss, L1Ball(1.0)))
+
+
+class OwnSet(VertexSet):
+    """The interval [-1, 1], stated to be a millionth as long, with a projection that may move points apart."""
+
+    dimension, l1_radius, stretch = 1, 1e-6, 1.5
+
+    def project(self, point):
+        return np.clip(self.stretch * point, -1.0, 1.0)
+
+    def contains(self, point, tolerance=1e-9):
+        return True
+
+    def diameter(self, dimension):
+        return 2e-6
+
+    def radius(self, dimension):
+        return 1e-6
+
+    def inner_radius(self, dimension):
+        return 1e-6
+
+    def vertex_count(self, dimension):
+        return 2
+
+    def vertex_scores(self, direction):
+        return np.array([direction[0], -direction[0]])
+
+    def vertex(self, index, dimension):
+        return np.array([1.0 - 2.0 * index])
+
+
+class SmallBall(L1Ball):
+    """A subclass of a set that is known is somebody's own as well."""
+
+    def radius(self, dimension):
+        return 1e-6
+
+
+@pytest.mark.parametrize("constraint", [OwnSet(), SmallBall(1.0)], ids=["own", "subclass"])
+@pytest.mark.parametrize("run", [
+    lambda p: frank_wolfe(p, epsilon=1.0, steps=3, random=SILENT, progress=False),
+    lambda p: exponential_mechanism(p, epsilon=1.0, random=SILENT),
+    lambda p: projected_noisy_sgd(p, noise_multiplier=1.0, order="random", random=SILENT, progress=False),
+    lambda p: projected_noisy_sgd(p, noise_multiplier=1.0, step_size=0.1, random=SILENT, progress=False),
+    lambda p: regularized_exponential(p, epsilon=1.0, delta=1e-5, random=SILENT, progress=False),
+], ids=["Frank-Wolfe", "exponential", "sgd, random", "sgd", "regularised"])
+def test_sizes_and_projections_of_somebodys_own_set_are_refused_where_privacy_rests_on_them(constraint, run):
+    with pytest.raises(ValueError, match=r"on a set of solvers.sets.*gradient_descent, localisation and ftrl take any set"):
+        run(posed(Logistic(), constraint))
+
+
+@pytest.mark.parametrize("run", [
+    lambda p, random: gradient_descent(p, noise_multiplier=1.0, steps=2, learning_rate=0.1, random=random, progress=False),
+    lambda p, random: localisation(p, noise_multiplier=1.0, learning_rate=0.1, public_size=2, random=random, progress=False),
+    lambda p, random: ftrl(p, batches=2, noise_multiplier=1.0, learning_rate=0.1, random=random, progress=False),
+], ids=["descent", "localisation", "FTRL"])
+def test_algorithms_that_clip_ask_a_set_of_ones_own_for_nothing_that_noise_depends_on(run):
+    """The noise is that of the clipping norm, for a set of whatever stated size; a slope that the set bounds is clipped to."""
+    for constraint, loss in ((OwnSet(), Logistic()), (Box(-1.0, 1.0), Logistic()), (OwnSet(), Squared(5.0))):
+        problem = posed(loss, constraint)
+        run(problem, gate := Recorder())
+        assert gate.queries
+        assert all(query.sensitivity >= problem.lipschitz for query in gate.queries)
+        assert np.linalg.norm(problem.data_gradient(np.array([1e6]), problem.lipschitz)) <= 2.0 * problem.lipschitz * (1 + 1e-12)
+
+
+class Silent(RandomSource):
+    """No number may be drawn before a refusal."""
+
+    def _drawn(self, *shape, **more):
+        raise AssertionError("drawn")
+
+    gaussian = laplace = choice = uniform = integers = permutation = _drawn
+
+
+SILENT = Silent()
+
+
+@pytest.mark.parametrize(("constraint", "loss", "options"), [
+    (Polytope([[1.0], [-1.0]]), Logistic(), {"scores": "incremental"}),
+    (L1Ball(1.0), Quantile(), {}),
+    (L1Ball(1.0), Quantile(), {"scores": "incremental", "steps": 3}),
+    (OwnSet(), Logistic(), {}),
+], ids=["polytope", "kink", "kink, incremental", "own set"])
+def test_frank_wolfe_refuses_before_it_counts(constraint, loss, options):
+    with pytest.raises((ValueError, TypeError), match="frank_wolfe"):
+        frank_wolfe(posed(loss, constraint), epsilon=1.0, random=SILENT, progress=False, **options)
+
+
+def test_a_pure_budget_is_kept_to_the_last_digit():
+    problem = posed(Logistic(), L1Ball(1.0))
+    for steps in (None, *range(1, 120)):
+        for epsilon in (0.1, 0.7):
+            assert frank_wolfe(problem, epsilon=epsilon, steps=steps, random=source(), progress=False).epsilon(0.0).upper <= epsilon
 
 
 class Thin(Factorisation):

@@ -35,8 +35,8 @@ def exponential_mechanism(
     ----------
     problem : Problem
         With a loss of one score x . theta (`Logistic`, `HuberHinge`, `Squared`, `ClippedSquared`, `PseudoHuber`, `Quantile`), at
-        most three parameters, the intercept counted, on a bounded set with an interior. Scores must vary by 1e-9 of the labels, the margin
-        or themselves; where they vary less, rounding would decide.
+        most three parameters, the intercept counted, on a bounded set of `solvers.sets` with an interior. Scores must vary by 1e-9
+        of the labels, the margin or themselves; where they vary less, rounding would decide.
     epsilon, delta : float
         The budget; without delta, or with delta = 0, it is pure.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}

@@ -25,6 +25,7 @@ from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
 from solvers.sets import VertexSet
+from solvers.sets.known import refuse_own_set
 
 Array = npt.NDArray[np.float64]
 OWNER = "frank_wolfe"
@@ -106,9 +107,10 @@ def frank_wolfe(
     run = setting(OWNER, problem, adjacency, random, reveal_unprotected, progress)
     relation, gate = run.relation, run.gate
     feasible = _check.instance(OWNER, "problem", problem.constraint, VertexSet, "over an L1Ball, a Simplex or a Polytope")
+    refuse_own_set(OWNER, feasible, "the size of the vertices")
     _check.choice(OWNER, "scores", scores, PATHS)
-    plan = _planned(problem, gate, relation, epsilon, delta, selection_epsilon, steps, public_size)
     path = path_of(problem, scores)
+    plan = _planned(problem, gate, relation, epsilon, delta, selection_epsilon, steps, public_size)
     sensitivity, picks = score_sensitivity(problem), np.empty(plan.steps, dtype=np.int64)
     for t in counted(OWNER, plan.steps, run.progress):
         picks[t] = gate.select(-path.scores(), sensitivity=sensitivity, epsilon=plan.selection_epsilon)
@@ -140,8 +142,6 @@ def curvature_constant(problem: Problem) -> float:
 def default_steps(problem: Problem, size: float, aim: Budget) -> int:
     """T that balances ``2 n C_f/T`` and ``2 Delta ln|S|/e0``, the error of a pick, with e0 = eps/T, or sqrt(8 rho/T) for rho-zCDP."""
     each = curvature_constant(problem)
-    if math.isinf(each):
-        _check.refuse(OWNER, "steps", "given for a loss without smoothness", None, "The default balances curvature with noise.", TypeError)
     feasible = problem.constraint
     assert isinstance(feasible, VertexSet)
     error = 2.0 * score_sensitivity(problem) * math.log(max(feasible.vertex_count(problem.dimension), 2))
@@ -183,9 +183,11 @@ def _planned(
             hint = "Its default follows from a budget."
             _check.refuse(OWNER, "steps", "given with selection_epsilon", steps, hint, TypeError)
         return _Plan(total, given, total * ExponentialMechanism(double * given))
+    if total is None and math.isinf(curvature_constant(problem)):
+        _check.refuse(OWNER, "steps", "given for a loss without smoothness", None, "The default balances curvature with noise.", TypeError)
     size, count = _size(problem, gate, relation, aim, total, public_size)
     if count is not None:
-        aim = Budget((1.0 - COUNT_SHARE) * aim.epsilon, aim.delta, relation)
+        aim = Budget((1.0 - COUNT_SHARE) * (1.0 - 2.0**-50) * aim.epsilon, aim.delta, relation)
     if total is None:
         assert size is not None
         total = default_steps(problem, size, aim)
@@ -212,7 +214,8 @@ def _size(
 def selection_noise(steps: int, aim: Budget) -> float:
     """The largest range eta with which `steps` picks keep the budget: eps/T where delta is 0; asked again, it is remembered."""
     if aim.delta == 0.0:
-        return aim.epsilon / steps
+        each = aim.epsilon / steps
+        return each if steps * each <= aim.epsilon else math.nextafter(each, 0.0)
     found = calibrate(
         lambda eta: steps * ExponentialMechanism(eta), epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency,
         # basic composition keeps the budget, and far below it epsilon is 0 everywhere; one pick of twice the range breaks it

@@ -25,6 +25,7 @@ from solvers.gate import Gate
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
+from solvers.sets.known import refuse_own_set
 
 Array = npt.NDArray[np.float64]
 OWNER = "projected_noisy_sgd"
@@ -56,7 +57,7 @@ def projected_noisy_sgd(
     ----------
     problem : Problem
         With a convex loss whose gradients are bounded by bounded rows alone, and a finite smoothness. Clipping of gradients would break the
-        contraction that the theorems rest on, so that there is none here.
+        contraction that the theorems rest on, so that there is none here. On a set of `solvers.sets`.
     epsilon, delta : float, together
         The budget of every record, epsilon > 0, delta in (0, 1); with Laplace noise delta may be 0 or None.
     noise_multiplier : float, instead of the budget
@@ -194,6 +195,7 @@ def _check_assumptions(problem: Problem, noise: str) -> None:
     if problem.enforces_gradients_only:
         hint = "Clipped gradients need not contract; only losses of solvers.losses are bounded by their rows."
         _check.refuse(OWNER, "loss", "one whose gradients bounded rows bound", problem.loss, hint)
+    refuse_own_set(OWNER, problem.constraint, "the diameter of the set, and on a projection that moves no two points apart")
     if math.isinf(problem.smoothness):
         _check.refuse(OWNER, "loss", "a smooth loss", problem.loss, "Gradient steps of a loss with a kink need not contract.")
     if math.isinf(problem.lipschitz):

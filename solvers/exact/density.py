@@ -14,6 +14,7 @@ from solvers.losses import LinearLoss, Quantile
 from solvers.problem import Problem
 from solvers.random import RandomSource
 from solvers.sets import Box
+from solvers.sets.known import refuse_own_set
 
 Array = npt.NDArray[np.float64]
 OWNER = "exponential_mechanism"
@@ -36,6 +37,7 @@ class ConvexDensity:
         if problem.enforces_gradients_only:
             hint = "Its slope is a claim, and nobody can clip a value; gradient_descent enforces it by clipping."
             _check.refuse(OWNER, "problem", "with a loss of solvers.losses", loss, hint)
+        refuse_own_set(OWNER, problem.constraint, "the size of the set")
         if not isinstance(loss, LinearLoss) or loss.outputs != 1:
             hint = "Values of another loss cannot be bounded record by record."
             _check.refuse(OWNER, "problem", "with a loss of one score x . theta", loss, hint)

@@ -13,6 +13,7 @@ from dpaccount import _check
 from solvers.losses import LinearLoss
 from solvers.problem import Array, Problem
 from solvers.sets import ConstraintSet
+from solvers.sets.known import refuse_own_set
 
 
 @final
@@ -49,6 +50,7 @@ class Target:
         if self.problem.enforces_gradients_only:
             hint = "Its bounds are claims: gradient_descent enforces them by clipping, but nobody can clip a value."
             _check.refuse(owner, "problem", "one with a loss of solvers.losses", self.problem, hint)
+        refuse_own_set(owner, self.constraint, "the size of the set")
         if math.isinf(self.problem.lipschitz):
             _check.refuse(owner, "problem", "one whose losses have a Lipschitz bound on its set", self.problem)
         if not self.curvature >= 1e-100:

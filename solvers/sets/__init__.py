@@ -5,5 +5,6 @@ from solvers.sets.base import ConstraintSet, VertexSet
 from solvers.sets.boxes import Box, WholeSpace
 from solvers.sets.half_spaces import HalfSpaces
 from solvers.sets.hulls import Polytope, Simplex
+from solvers.sets.known import TRUSTED
 
-__all__ = ["Box", "ConstraintSet", "HalfSpaces", "L1Ball", "L2Ball", "Polytope", "Simplex", "VertexSet", "WholeSpace"]
+__all__ = ["TRUSTED", "Box", "ConstraintSet", "HalfSpaces", "L1Ball", "L2Ball", "Polytope", "Simplex", "VertexSet", "WholeSpace"]
