@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import sys
+from dataclasses import replace
 from decimal import Decimal
 
 import mpmath
@@ -13,11 +14,13 @@ import numpy as np
 import pytest
 from worked_claim import WORKED, changed
 
+from dpaccount.adjacency import Adjacency
 from dpaccount.auditing import certificate, check_claim, verify_certificate
-from dpaccount.auditing.certificate import digest
-from dpaccount.auditing.proofs import SENTENCES
+from dpaccount.auditing.certificate import _sealed, digest
+from dpaccount.auditing.proofs import SENTENCES, End, proved, theorems
 from dpaccount.auditing.shuffled import Largest
 from dpaccount.cli.main import run
+from dpaccount.results import NumericalFailure
 
 FULL = {"noise_multiplier": 20.0, "dataset_size": 500, "steps": 100, "epsilon": 2.0, "delta": 1e-5, "sampler": "full-batch",
         "adjacency": "add-or-remove", "name": "full"}
@@ -181,6 +184,38 @@ def test_events_that_prove_nothing_are_found():
         changed = put(document, ("bounds", 0, "event"), broken)
         changed["digest"] = digest(changed)
         assert outcome(changed) == "refuted"
+
+
+def test_no_event_of_one_phase_is_taken_for_the_whole_run():
+    """The least noise at the largest rate for all steps is another run: by its largest output this claim would be refuted."""
+    claim = {"phases": [[0.09, 0.001, 1], [5.0, 0.001, 1000]], "epsilon": 4.0, "delta": 0.01, "adjacency": "add-or-remove",
+             "sampler": "poisson", "unit": "record", "released": "all-iterates"}
+    judged, relation = check_claim(claim), Adjacency.ADD_OR_REMOVE
+    assert judged.lower < 1.0
+    as_if_one = replace(judged.sheet.run, phases=())
+    for theorem, event in (("largest-output", {"threshold": 0.6}), ("connected-dots", {})):
+        assert theorem in dict(theorems("poisson", relation, as_if_one))["lower" if event else "upper"]
+        with pytest.raises(NumericalFailure, match="phases"):
+            proved(theorem, "lower" if event else "upper", judged.sheet.run, relation, event, 8)
+    low = proved("largest-output", "lower", as_if_one, relation, {"threshold": 0.6}, 8)
+    assert float(low) > claim["epsilon"]
+    forged = _sealed(judged, [End("lower", "largest-output", low, {"threshold": 0.6})], 8)
+    assert forged["verdict"] == "refuted"
+    found = verify_certificate(forged)
+    assert found.verdict == "refuted"
+    assert "that is no theorem for this end of this claim" in found.wrong[0]
+    honest = certificate(claim, digits=8)
+    assert {row["theorem"] for row in honest["bounds"]} == {"every-record"}
+    assert verify_certificate(honest).verdict == "verified"
+
+
+def test_full_batches_in_phases_have_every_record():
+    """A sampling probability below 1 beside them would be an end by sampling, which a full batch has none of."""
+    claim = {"phases": [[2.0, 0.5, 10], [3.0, 1.0, 5]], "epsilon": 8.0, "delta": 1e-5, "adjacency": "add-or-remove", "sampler": "full-batch"}
+    with pytest.raises(ValueError, match=r"phases\[0\] = .* sampler = 'full-batch'.* probability 1"):
+        check_claim(claim)
+    upper = certificate({**claim, "phases": [[2.0, 1.0, 10], [3.0, 1.0, 5]]}, digits=8)["bounds"][1]["epsilon"]
+    assert upper == "8.4793137"
 
 
 def test_another_theorem_or_end_is_found():

@@ -184,6 +184,8 @@ class Claim:
                 _check.refuse(OWNER, f"phases[{i}]", shape[len("a list of "):], row, kind=TypeError)
             key = noise_multiplier(OWNER, row[0]), _check.real(OWNER, f"phases[{i}]", row[1], low=0.0, high=1.0, open_low=True)
             counts[key] = counts.get(key, 0) + _check.count(OWNER, f"phases[{i}]", row[2])
+            if self.sampler == "full-batch" and key[1] != 1.0:
+                self._clash(f"phases[{i}]", list(row), "sampler", "full-batch", "a full batch has sampling probability 1")
         object.__setattr__(self, "phases", tuple((sigma, q, count) for (sigma, q), count in counts.items()))
 
     def _check_sizes(self) -> None:

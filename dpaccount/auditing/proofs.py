@@ -105,6 +105,8 @@ def theorems(sampler: str, relation: Adjacency, run: Run) -> list[tuple[str, tup
     quick = not (sampler == "poisson" and slow(run, str(relation)))  # where no contour answers, balls have none either, or take long
     if sampler == "full-batch" or (sampler == "poisson" and run.rate == 1.0 and not run.phases):
         return [(LOWER, ("composition",)), (UPPER, ("composition",))]
+    if not quick and run.phases:  # events are of one noise and one rate
+        return [(UPPER, ("every-record",))]
     if not quick or (sampler == "poisson" and not exchange and not run.phases and dots.few(run.rate, run.steps)):
         return [(LOWER, ("largest-output",)), (UPPER, ("connected-dots", "every-record"))]
     if sampler == "poisson" and relation is Adjacency.REPLACE_ONE:
@@ -143,6 +145,8 @@ def _drawn(run: Run) -> Run:
 
 def proved(theorem: str, side: str, run: Run, relation: Adjacency, event: dict[str, Any], digits: int) -> str:
     """epsilon by a theorem, as a decimal of so many significant digits: rounded down for a lower end, up for an upper one."""
+    if theorem in EVENTS and run.phases:
+        raise NumericalFailure("`certificate` has no proof here: an event is of one noise and one sampling probability, and phases differ.")
     if theorem == "connected-dots":
         if relation is Adjacency.REPLACE_ONE:
             raise NumericalFailure("`certificate` has no proof here: an exchange is no pair of one curve.")
