@@ -211,7 +211,8 @@ def test_no_event_of_one_phase_is_taken_for_the_whole_run():
 
 def test_full_batches_in_phases_have_every_record():
     """A sampling probability below 1 beside them would be an end by sampling, which a full batch has none of."""
-    claim = {"phases": [[2.0, 0.5, 10], [3.0, 1.0, 5]], "epsilon": 8.0, "delta": 1e-5, "adjacency": "add-or-remove", "sampler": "full-batch"}
+    claim = {"phases": [[2.0, 0.5, 10], [3.0, 1.0, 5]], "epsilon": 8.0, "delta": 1e-5, "adjacency": "add-or-remove",
+             "sampler": "full-batch"}
     with pytest.raises(ValueError, match=r"phases\[0\] = .* sampler = 'full-batch'.* probability 1"):
         check_claim(claim)
     upper = certificate({**claim, "phases": [[2.0, 1.0, 10], [3.0, 1.0, 5]]}, digits=8)["bounds"][1]["epsilon"]
