@@ -156,3 +156,48 @@ def test_best_of_a_geometric_number_of_runs():
 def test_collisions_of_few_seeds():
     assert collision(40, 8) == pytest.approx(0.95992164, abs=5e-9)
     assert collision(3, 0) == 1.0
+
+
+# what would prove an upper end
+
+
+SHORT = {"noise_multiplier": 6.0, "epochs": 1, "epsilon": 0.6}
+CONSTANTS = {"batch_count": "public", "normaliser": "public"}
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ({"sampler": "shuffled"}, "state batch_count = public and normaliser = public: then an upper end is proved"),
+        ({"sampler": "shuffled", "batch_count": "public"}, "state normaliser = public: then an upper end is proved"),
+        ({"sampler": "shuffled", "normaliser": "realised-batch"}, "make batch_count = public and normaliser = public (now realised-batch)"),
+        ({"sampler": "fixed-order", **CONSTANTS}, "state order = random (drawn uniformly, and secret): then an upper end"),
+        ({"sampler": "fixed-order", "order": "stored"}, "state batch_count = public and normaliser = public: then an upper end"),
+    ],
+)
+def test_the_facts_that_would_prove_an_upper_end_are_named_with_what_they_prove(said, asked):
+    claim = {**WORKED, **SHORT, **said}
+    [text] = [text for text in check_claim(claim).changes if asked in text]
+    order = {"order": "random"} if said.get("sampler") == "fixed-order" and "order" not in said else {}
+    proved = check_claim({**claim, **CONSTANTS, **order})
+    assert float(text.rsplit("<= ", 1)[1]) == pytest.approx(proved.upper, rel=1e-6)
+    assert not any("upper end is proved" in other for other in proved.changes)
+
+
+def test_an_order_that_is_not_said_is_proved_under_zero_out_only():
+    once = {**WORKED, **SHORT, "sampler": "once-per-epoch", **CONSTANTS}
+    [text] = [text for text in check_claim(once).changes if "no setting of once-per-epoch batches" in text]
+    assert float(text.rsplit("<= ", 1)[1]) == pytest.approx(check_claim({**once, "adjacency": "zero-out"}).upper, rel=1e-6)
+
+
+def test_batches_are_compared_with_an_accountant_only_if_one_is_stated():
+    claim = {**WORKED, **SHORT, "sampler": "shuffled"}
+    assert check_claim(claim).findings[0].title == "no proof for shuffled batches"
+    assert check_claim({**claim, "accountant": "rdp"}).findings[0].title == "batches drawn otherwise than accounted"
+    assert check_claim({**WORKED, "sampler": "shuffled"}).findings[0].title == "too small for shuffled batches"
+
+
+def test_a_run_that_is_not_told_is_asked_for_field_by_field():
+    found = check_claim({k: v for k, v in WORKED.items() if k not in ("delta", "sampler", "adjacency")}).findings[4]
+    assert found.text == "needs sampler, delta, to recompute epsilon of a step and of an epoch"
+    assert found.needs == ("sampler", "delta")

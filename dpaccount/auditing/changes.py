@@ -50,13 +50,37 @@ def changes(sheet: Sheet, verdict: str) -> Iterator[str]:
         if fewer is not None:
             yield f"stop after {fewer} of {run.steps} steps"
     if claim.adjacency == "add-or-remove" and claim.sampler in PASSES:
+        yield from _stated(sheet)
         other = sheet.under(adjacency="zero-out")
-        if other is not None and other.upper <= claim.epsilon:
+        if other is not None and other.upper <= claim.epsilon and claim.sampler != "once-per-epoch":  # which is said above
             yield f"claim it under zero-out (a record that sends nothing takes its place): then epsilon <= {shown_up(other.upper, 7)}"
     if claim.adjacency == "replace-one":
         other = sheet.under(adjacency="add-or-remove")
         if other is not None and other.upper <= claim.epsilon:
             yield f"claim it under add-or-remove: then epsilon <= {shown_up(other.upper, 7)}"
+
+
+def _stated(sheet: Sheet) -> Iterator[str]:
+    """Under add-or-remove, where nothing is proved: the facts that a proof needs, or the relation that has one."""
+    claim, own = sheet.claim, sheet.own
+    if own is None or math.isfinite(own.upper):
+        return
+    if claim.sampler == "once-per-epoch":
+        other = sheet.under(adjacency="zero-out")
+        if other is not None and math.isfinite(other.upper):
+            yield (
+                "no setting of once-per-epoch batches proves an upper end under add-or-remove (shuffled anew they can have one, see "
+                f"sampler = shuffled); zero-out does: then epsilon <= {shown_up(other.upper, 7)}"
+            )
+        return
+    said = {"batch_count": claim.batch_count, "normaliser": claim.normaliser}
+    needed = [f"{name} = public" + (f" (now {value})" if value else "") for name, value in said.items() if value != "public"]
+    if claim.sampler == "fixed-order" and claim.order is None:
+        needed.append("order = random (drawn uniformly, and secret)")
+    proved = sheet.under(public=True, order=claim.order or "random")
+    if needed and proved is not None and math.isfinite(proved.upper):
+        verb = "make" if any("(now" in text for text in needed) else "state"
+        yield f"{verb} {' and '.join(needed)}: then an upper end is proved, epsilon <= {shown_up(proved.upper, 7)}"
 
 
 def _least_noise(run: Run, claim: Claim) -> float | None:

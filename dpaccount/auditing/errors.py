@@ -31,6 +31,8 @@ def twelve(sheet: Sheet) -> tuple[Finding, ...]:
     found = []
     for number, (title, check) in enumerate(zip(TITLES, _CHECKS, strict=True), 1):
         status, text, effect, needs = check(sheet)
+        if number == 1 and status == FOUND and sheet.claim.accountant is None:  # nobody said how it was accounted
+            title = f"{'too small' if effect == 'refutes' else 'no proof'} for {sheet.claim.sampler} batches"
         found.append(Finding(number, title, status, text, effect, needs))
     return tuple(found)
 
@@ -150,7 +152,8 @@ def _delta(sheet: Sheet) -> Outcome:
 def _whole(sheet: Sheet) -> Outcome:
     claim, run = sheet.claim, sheet.whole
     if run is None or claim.epsilon is None:
-        return missing(*claim.missing, text="needs the run, to recompute epsilon of a step and of an epoch")
+        names = [name for name in claim.missing if name not in ("adjacency", "records_per_user")]
+        return missing(*names, text=f"needs {', '.join(names)}, to recompute epsilon of a step and of an epoch")
     if run.phases:
         return missing(text="not compared where noise or batches change during the run")
     per_epoch = max(math.floor(1.0 / run.rate), 1)
