@@ -16,7 +16,7 @@ from solvers.gate import Gate, gate_of
 from solvers.problem import Problem
 
 Array = npt.NDArray[np.float64]
-PRIVATE_SIZE = "The number of records is private under add-or-remove"
+PRIVATE_SIZE = "The number of rows is private under add-or-remove and zero-out"
 
 
 @final
@@ -81,10 +81,13 @@ def diameter_of(owner: str, problem: Problem, name: str) -> float:
 
 
 def known_size(owner: str, problem: Problem, relation: Adjacency, public_size: Any) -> float | None:
-    """n as it may be used for nothing: as it is stated, or the true one where the relation makes it public; otherwise None."""
+    """n as it may be used for nothing: as it is stated, or that of the rows under replace-one, where neighbours share it; otherwise None.
+
+    Under zero-out n is public, absent records counted, and they are not among the rows: only the caller can state it.
+    """
     if public_size is not None:
         return float(_check.count(owner, "public_size", public_size))
-    return None if relation is Adjacency.ADD_OR_REMOVE else float(problem.num_records)
+    return float(problem.num_records) if relation is Adjacency.REPLACE_ONE else None
 
 
 def required_size(owner: str, problem: Problem, relation: Adjacency, public_size: Any, name: str) -> float:

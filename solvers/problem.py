@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import InitVar, dataclass, field
 from typing import Any, NamedTuple, final
 
@@ -175,6 +176,12 @@ class Problem:
     def num_records(self) -> int:
         """n. Private under add-or-remove: nothing released may depend on it there, unless it is paid for."""
         return int(self.rows.shape[0])
+
+    def relabelled(self, labels: Any) -> Problem:
+        """The same rows with other labels."""
+        made = copy(self)
+        object.__setattr__(made, "targets", self.loss.targets("Problem", labels, self.num_records))
+        return made
 
     def _chunks(self, chosen: Any) -> Iterator[tuple[Matrix, Array, Array]]:
         if chosen is None and self.num_records <= WHOLE:

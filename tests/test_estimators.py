@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from solver_probes import Recorder, seeded
+from solver_probes import Recorder, moved, seeded
 
 from dpaccount import ExponentialMechanism, Gaussian, PrivacyProfile
 from dpaccount.adjacency import Adjacency
@@ -261,6 +261,67 @@ def test_a_range_is_part_of_the_guarantee():
     assert bins.value.sum() == 300
     terms = dict(model.guarantee_.terms)
     assert terms[Gaussian(bins.noise)] == terms[ExponentialMechanism(scale.noise)] == 1
+
+
+REFUSALS = [
+    {"row_norm_bound": -1.0}, {"row_norm_bound": 1e300}, {"row_treatment": "drop"}, {"steps": 0}, {"steps": 2.5}, {"public_size": 0},
+    {"delta": 0.0, "algorithm": "gradient_descent"}, {"epsilon": 1e-13, "delta": 1e-15},
+    {"algorithm": "objective_perturbation", "epsilon": 1e4},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", REFUSALS, ids=str)
+def test_a_fit_that_is_refused_has_drawn_nothing_and_leaves_the_model_as_it_was(options):
+    x, _ = blobs()
+    model = PrivateLinearRegression(random_state=seeded(1)).fit(x, x[:, 0])
+    before = dict(vars(model))
+    model.set_params(random_state=(gate := Recorder()), **options)
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(x, 1e6 + x[:, 0])
+    assert gate.queries == []
+    for name in ("label_range_", "guarantee_", "release_", "coef_", "intercept_", "adjacency_"):
+        assert getattr(model, name) is before[name]
+    fresh = PrivateLinearRegression(**options)
+    with pytest.raises((ValueError, TypeError)):
+        fresh.fit(x, x[:, 0])
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+
+
+def test_classes_of_a_refused_fit_do_not_stay():
+    x, y = blobs()
+    model = PrivateLogisticRegression(random_state=seeded(1)).fit(x, y)
+    with pytest.raises(ValueError, match="steps"):
+        model.set_params(steps=0).fit(x, np.arange(300) % 5)
+    assert model.classes_.tolist() == ["ant", "bee"]
+
+
+@pytest.mark.parametrize("adjacency", ["add-or-remove", "replace-one", "zero-out"])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1e-9, 1e-5), (1e-6, 1e-10), (1e-3, 1e-5), (1e-3, 0.0), (1e-2, 1e-9), (50.0, 1e-5), (50.0, 0.0)]
+)  # fmt: skip
+@pytest.mark.parametrize("algorithm", ["gradient_descent", "objective_perturbation"])
+def test_a_default_is_never_refused_and_never_beyond_its_budget(algorithm, epsilon, delta, adjacency):
+    if delta == 0.0 and algorithm == "gradient_descent":
+        pytest.skip("not pure")
+    epsilon = max(epsilon, 1e-6) if algorithm == "objective_perturbation" else epsilon  # below, doubles end: refused in words
+    x, _ = blobs(100)
+    options = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "algorithm": algorithm, "random_state": seeded(0), "steps": 3}
+    model = PrivateLinearRegression(**options).fit(x, x[:, 0])
+    assert 0.0 < model.release_.epsilon(delta=delta).upper <= epsilon
+
+
+def test_under_zero_out_the_absent_record_is_not_among_the_rows():
+    """n is public and stated, or the rows are counted with noise: the same questions for neighbours, that move as is claimed."""
+    x, _ = blobs()
+    for stated in (None, 300):
+        first, second = Recorder(), None
+        for rows in (x, x[:-1]):
+            gate = first if second is None else Recorder(replay=first.answers)
+            model = PrivateLinearRegression(adjacency="zero-out", public_size=stated, steps=3, random_state=gate).fit(rows, rows[:, 0])
+            second = gate
+        assert moved(first.queries, second.queries) <= 1.0
+        assert len(first.queries) == 5 + (stated is None)
+        assert (model.release_.diagnostics["size"] == 300.0) == (stated is not None)
 
 
 # real data: the bars are what a plain solver reached with its steps chosen on the test part, less two standard errors and 0.005

@@ -290,7 +290,7 @@ def test_correlated_noise_does_better_than_independent_noise():
         ({}, "epsilon"),
         ({"epsilon": 1.0}, "delta"),
         ({"noise_multiplier": 1.0, "epsilon": 1.0}, "instead of both"),
-        ({"noise_multiplier": 1.0}, "private under add-or-remove"),
+        ({"noise_multiplier": 1.0}, "private under add-or-remove and zero-out"),
         ({"noise_multiplier": 1.0, "batches": 0}, "batches"),
         ({"noise_multiplier": 1.0, "epochs": 1.5}, "epochs"),
         ({"noise_multiplier": 1.0, "factorisation": SquareRoot(9)}, "steps"),

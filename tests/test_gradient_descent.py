@@ -86,9 +86,12 @@ def test_the_number_of_records_is_read_only_where_it_is_public_or_paid_for():
     stated = gradient_descent(classes(), epsilon=1.0, delta=1e-5, steps=5, public_size=300, random=(gate := Recorder()))
     assert len(gate.queries) == 5
     assert stated.diagnostics["size"] == 300.0
-    public = gradient_descent(classes(), epsilon=1.0, delta=1e-5, steps=5, adjacency="zero-out", random=(gate := Recorder()))
+    public = gradient_descent(classes(), epsilon=1.0, delta=1e-5, steps=5, adjacency="replace-one", random=(gate := Recorder()))
     assert len(gate.queries) == 5
     assert public.diagnostics["size"] == 400.0
+    absent = gradient_descent(classes(), epsilon=1.0, delta=1e-5, steps=5, adjacency="zero-out", random=(gate := Recorder()))
+    assert gate.queries[0].value.tolist() == [400.0]  # those that are there, as a record less would show
+    assert len(absent.guarantee.terms) == 2
     unread = gradient_descent(classes(), epsilon=1.0, delta=1e-5, steps=5, learning_rate=0.1, random=(gate := Recorder()))
     assert len(gate.queries) == 5
     assert "size" not in unread.diagnostics
@@ -214,7 +217,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-5, "public_size": 400}
         ({"epsilon": 1.0, "delta": 1.0}, "delta"),
         ({**BUDGET, "noise_multiplier": 1.0}, "instead of both"),
         ({"noise_multiplier": 1.0}, "steps"),
-        ({"noise_multiplier": 1.0, "steps": 3}, "private under add-or-remove"),
+        ({"noise_multiplier": 1.0, "steps": 3}, "private under add-or-remove and zero-out"),
         ({"noise_multiplier": -1.0, "steps": 3}, "noise_multiplier"),
         ({**BUDGET, "steps": 0}, "steps"),
         ({**BUDGET, "steps": 2.5}, "steps"),

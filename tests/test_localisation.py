@@ -89,7 +89,7 @@ def test_more_budget_gets_nearer_to_the_minimum():
     [
         ({}, "epsilon"),
         ({"noise_multiplier": 1.0, "epsilon": 1.0}, "instead of both"),
-        ({"noise_multiplier": 1.0}, "private under add-or-remove"),
+        ({"noise_multiplier": 1.0}, "private under add-or-remove and zero-out"),
         ({"noise_multiplier": -1.0}, "noise_multiplier"),
         ({"noise_multiplier": 1.0, "phases": 0}, "phases"),
         ({"noise_multiplier": 1.0, "phases": 41}, "phases"),
@@ -118,7 +118,7 @@ def test_bad_arguments_fail_closed(options, message):
     ],
 )
 def test_rows_in_two_phases_are_refused(rows, message):
-    options = {"noise_multiplier": 1.0, "learning_rate": 0.1, "adjacency": "zero-out", "random": seeded(0)}
+    options = {"noise_multiplier": 1.0, "learning_rate": 0.1, "adjacency": "replace-one", "random": seeded(0)}
     with pytest.raises((ValueError, TypeError), match=message):
         localisation(classes(), rows=rows, **options)
     assert localisation(classes(), rows=[[0], [], [2]], **options).value.shape == (4,)

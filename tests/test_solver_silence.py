@@ -34,7 +34,31 @@ def own(**options):
     return PerExampleLoss(**{**functions, **options})
 
 
+def fit(face, x, y):
+    return lambda: face().fit(x, y)
+
+
+DATES = np.array(["7777-01-01"] * 6, dtype="datetime64[D]")
+WRONG = {
+    "complex": [0.5, 7777.0 + 1j], "text": [0.5, "x7777"], "bytes": [0.5, b"x7777"], "a dictionary": [0.5, {"x7777": 7777}],
+    "a date": [0.5, DATES[0]], "a huge integer": [0.5, int(SECRET) * 10**400], "a list": [0.5, [7777.0]], "nothing": [0.5, None],
+}  # fmt: skip
+FACES = (PrivateLinearRegression, PrivateLogisticRegression, PrivateSparseLogisticRegression)
+FACED = {
+    **{f"{kind} in {face.__name__}": fit(face, spoiled(X, row), Y) for face in FACES for kind, row in WRONG.items()},
+    **{f"{kind} as a target of {face.__name__}": fit(face, X, spoiled(Y, row[1])) for face in FACES for kind, row in WRONG.items()},
+    **{f"complex X, {face.__name__}": fit(face, X + 7777j, Y) for face in FACES},
+    **{f"complex y, {face.__name__}": fit(face, X, Y + 7777j) for face in FACES},
+    **{f"dates as X, {face.__name__}": fit(face, np.column_stack([DATES, DATES]), Y) for face in FACES},
+    **{f"dates as y, {face.__name__}": fit(face, X, DATES) for face in FACES[:1]},
+    **{f"other lengths, {face.__name__}": fit(face, X, np.ones(7777)) for face in FACES},
+    **{f"no columns, {face.__name__}": fit(face, np.zeros((7777, 0)), np.ones(7777)) for face in FACES},
+    **{f"one row alone, {face.__name__}": fit(face, np.full(6, SEVEN), Y) for face in FACES},
+    **{f"a table of targets, {face.__name__}": fit(face, X, np.full((6, 7777), 1.0)) for face in FACES},
+    **{f"a real target of classes, {face.__name__}": fit(face, X, np.linspace(SEVEN, 7778.0, 6)) for face in FACES[1:]},
+}
 CASES = {
+    **FACED,
     "label of no class": lambda: Problem(X, spoiled(Y, SEVEN).astype(float), Logistic()),
     "label of no class, hinge": lambda: Problem(X, spoiled(Y, SEVEN).astype(float), HuberHinge()),
     "code of no class": lambda: Problem(X, spoiled(np.abs(Y), 7777.0).astype(float), Multinomial(3)),
@@ -81,6 +105,14 @@ def test_no_refusal_shows_a_value_of_a_record(name):
         refused.value.__cause__ = refused.value.__context__ = None
     assert not any(SECRET in text for text in said), said
     assert SECRET not in "".join(traceback.format_exception_only(refused.value))
+
+
+@pytest.mark.parametrize("name", [name for name in FACED if " as a target of PrivateLinear" in name or name.startswith("text in")])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_is_wrong_with_y_is_not_blamed_on_x(name):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        FACED[name]()
+    assert ("(y=" if "target" in name else "(X=") in str(refused.value) or "NaN" in str(refused.value)
 
 
 def test_that_the_classes_were_read_from_the_records_is_recorded():

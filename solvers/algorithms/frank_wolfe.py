@@ -66,8 +66,8 @@ def frank_wolfe(
         How scores are computed. ``incremental`` follows the one column that a pick touches and picks the same vertices; it needs a
         smooth `LinearLoss` with one output over an `L1Ball` or a `Simplex`, and is the default for sparse rows.
     public_size : int
-        n for the default number of steps. Default under replace-one and zero-out: the true one. Under add-or-remove n is
-        private: without `public_size` it is counted with Laplace noise, for 5 % of epsilon.
+        n for the default number of steps. Default under replace-one: the true one. Under add-or-remove and
+        zero-out the number of rows is private: without `public_size` it is counted with Laplace noise, for 5 % of epsilon.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     random : RandomSource, optional
         Default the operating system's generator.

@@ -70,7 +70,7 @@ def ftrl(
     output : {"last", "average"}
         theta_T, or the mean of all; both are covered.
     public_size : int
-        n for the default step. Under replace-one and zero-out the true one is public; under add-or-remove it must be given, or the step.
+        n for the default step. Under replace-one the true one is public; under add-or-remove and zero-out it must be given, or the step.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     random : RandomSource, optional
         Default the operating system's generator.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from dpaccount.adjacency import Adjacency
 from dpaccount.calibration import calibrate
+from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.sampling.poisson import PoissonSampled
@@ -89,8 +90,9 @@ def gradient_descent(
     start : array
         theta_0 in C. Default the point of C nearest to 0.
     public_size : int
-        n for the defaults. Default under replace-one and zero-out: the true one, which is public there. Under add-or-remove it is
-        private: without `public_size`, defaults that need it use a count with Gaussian noise, for 5 % of the budget's mu^2.
+        n for the defaults. Default under replace-one: the true one, which is public there. Under add-or-remove it is private, and under
+        zero-out the rows, from which absent records are left out, do not tell it: without `public_size`, defaults that need it use a count
+        of the rows with Gaussian noise, for 5 % of the budget's mu^2.
     before : DominatingPair
         What earlier releases about the same records cost, such as a scale that this run uses: the budget and the guarantee hold for all.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
@@ -223,10 +225,14 @@ def _planned(
         _check.instance(OWNER, "before", before, DominatingPair, "a dominating pair, such as the guarantee of an earlier release")
     pace.check(problem, given)
     size, count = _size(problem, run, aim, public_size) if pace.needs_size or total is None else (None, None)
-    if total is None:
-        total = _default_steps(problem, aim, size)
     if count is not None:
         before = count if before is None else before + count
+    if aim is not None and total is not None:
+        _least_noise(aim, total, q, before)  # what it refuses is refused before the count is drawn; it is remembered
+    if count is not None:
+        size = _counted(problem, run.gate, count)
+    if total is None:
+        total = _default_steps(problem, aim, size)
     sigma = given if aim is None else _least_noise(aim, total, q, before)
     assert sigma is not None
     rate = pace.rate(problem, total, sigma, q, clip, size)
@@ -234,17 +240,21 @@ def _planned(
     return _Plan(total, q, sigma, clip, rate, _composed(total, sigma, q, before), size, theorem)
 
 
-def _size(problem: Problem, run: Setting, aim: Budget | None, public_size: Any) -> tuple[float, Gaussian | None]:
-    """The number of records as it may be used, at least 1, and what it cost."""
+def _size(problem: Problem, run: Setting, aim: Budget | None, public_size: Any) -> tuple[float | None, Gaussian | None]:
+    """The number of records if it is public, or the noise with which rows may be counted."""
     known = known_size(OWNER, problem, run.relation, public_size)
     if known is not None:
         return known, None
     if aim is None:
         hint = f"{PRIVATE_SIZE}; with steps, and a learning_rate or a reach, none is needed."
         _check.refuse(OWNER, "public_size", "given with noise_multiplier where a default needs it", public_size, hint, TypeError)
-    noise = least_gaussian(aim.epsilon, aim.delta, run.relation) / math.sqrt(COUNT_SHARE)
-    found = run.gate.gaussian(np.array([float(problem.num_records)]), sensitivity=1.0, noise_multiplier=noise)
-    return max(float(found[0]), 1.0), Gaussian(noise)
+    return None, Gaussian(least_gaussian(aim.epsilon, aim.delta, run.relation) / math.sqrt(COUNT_SHARE))
+
+
+def _counted(problem: Problem, gate: Gate, count: Gaussian) -> float:
+    """The number of rows with that noise, at least 1."""
+    found = gate.gaussian(np.array([float(problem.num_records)]), sensitivity=1.0, noise_multiplier=count.noise_multiplier)
+    return max(float(found[0]), 1.0)
 
 
 def _default_steps(problem: Problem, aim: Budget | None, size: float | None) -> int:
@@ -261,7 +271,12 @@ def _least_noise(aim: Budget, steps: int, probability: float, before: Dominating
     if closed is not None:
         return closed
     family = partial(_composed, steps, probability=probability, before=before)
-    return float(calibrate(family, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency))
+    found = float(calibrate(family, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency))
+    for more in (0.0, *(1e-9 * 8.0**k for k in range(6))):  # what reading epsilon back by another route can lose
+        kept = PrivacyProfile(family(found * (1.0 + more)), aim.adjacency).epsilon(delta=aim.delta)
+        if kept.upper <= aim.epsilon:
+            return found * (1.0 + more)
+    return found
 
 
 def _composed(steps: int, sigma: float, probability: float, before: DominatingPair | None) -> DominatingPair:

@@ -60,7 +60,8 @@ def localisation(
     steps : int
         T >= 1 in every phase.
     rows : sequence of k index arrays, optional
-        The rows of each phase, instead of drawing them; disjoint, which is checked. Not under add-or-remove, where places shift.
+        The rows of each phase, instead of drawing them; disjoint, which is checked. Under replace-one alone: places shift where a
+        record joins, or where an absent one is left out.
     learning_rate : float
         eta > 0 of the first phase. Default Theorem 6.11's for its size; it needs a bounded set.
     clipping_norm : float
@@ -68,7 +69,7 @@ def localisation(
     start : array
         In C. Default the point of C nearest to 0.
     public_size : int
-        n for the default step. Under replace-one and zero-out the true one is public; under add-or-remove it must be given, or the step.
+        n for the default step. Under replace-one the true one is public; under add-or-remove and zero-out it must be given, or the step.
     adjacency : {"add-or-remove", "replace-one", "zero-out"}
     random : RandomSource, optional
         Default the operating system's generator.
@@ -161,9 +162,9 @@ def _drawn(gate: Gate, size: int, count: int) -> list[Places]:
 
 def _given(problem: Problem, relation: Adjacency, rows: Any, count: int) -> list[Places]:
     """The caller's phases, if no row is in two of them."""
-    if relation is Adjacency.ADD_OR_REMOVE:
-        hint = "Adding a record shifts the places of others; leave them to be drawn."
-        _check.refuse(OWNER, "rows", "given under replace-one or zero-out", str(relation), hint)
+    if relation is not Adjacency.REPLACE_ONE:
+        hint = "A record that joins, or is absent, shifts the places of others; leave them to be drawn."
+        _check.refuse(OWNER, "rows", "given under replace-one", str(relation), hint)
     parts = [np.asarray(part) for part in _check.instance(OWNER, "rows", rows, (list, tuple), f"a list of {count} arrays of row numbers")]
     if len(parts) != count or any(part.ndim != 1 or (part.size and part.dtype.kind not in "iu") for part in parts):
         _check.refuse(OWNER, "rows", f"{count} arrays of row numbers", [part.shape for part in parts])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpaccount import _check
@@ -20,19 +25,71 @@ from solvers.rows import RowRule
 from solvers.sets import L2Ball
 
 Array = npt.NDArray[np.float64]
+TIMES = (np.datetime64, np.timedelta64, date, timedelta)
 DTYPES = [np.float64, np.float32]
+HARMLESS = (  # messages of scikit-learn, by which its own checks know a refusal: of each the groups are said, and nothing else
+    r"(Found array with 0 sample\(s\))", r"(Found array with 0 feature\(s\) \(shape=\()\d*(, 0\)\) while a minimum of \d+ is required[ .])",
+    r"(Input [Xy] contains NaN)", r"(Input [Xy] contains infinity or a value too large for dtype\('float\d\d'\))",
+    r"(X has \d+ features, but \w+ is expecting \d+ features as input)", r"(Complex data not supported)",
+    r"(?s)Expected 2D array, got (?:1D|scalar) array instead.*(Reshape your data)",
+    r"([\w ]*requires y to be passed, but the target y is None)",
+    r"(?s)(The feature names should match those that were passed during fit.*)",
+    r"(Unknown label type: (?:continuous|unknown|multiclass|multilabel)[a-z-]*)",
+)  # fmt: skip
 
 
 def validated(model: Any, *data: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, whose message about what is no number would show it."""
-    message = ""
+    """scikit-learn's `validate_data`, of whose messages none shows a value of a record."""
+    read = {"accept_sparse": "csr", "dtype": DTYPES}
+    for name, value in zip(("X", "y") if options.get("y_numeric") else ("X",), data, strict=False):
+        if _dated(value):
+            refuse_quietly(type(model).__name__, name, TypeError())
+    error = failure(lambda: validate_data(model, *data, **read, **options))
+    if not isinstance(error, Exception):
+        return error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        name = "X" if isinstance(failure(lambda: check_array(data[0], **read)), Exception) else "y"
+    return refuse_quietly(type(model).__name__, name, error)
+
+
+def _dated(value: Any) -> bool:
+    """Whether there are dates or spans of time, which numpy would read as numbers."""
+    found = None if hasattr(value, "tocsr") else failure(lambda: np.asarray(value))
+    if not isinstance(found, np.ndarray):
+        return False
+    return found.dtype.kind in "mM" or (found.dtype == object and any(isinstance(entry, TIMES) for entry in found.flat))
+
+
+def failure(call: Callable[[], Any]) -> Any:
+    """What a call gives, or the exception that it raises, which then stands behind no other one in a traceback."""
     try:
-        return validate_data(model, *data, accept_sparse="csr", dtype=DTYPES, **options)
-    except ValueError as error:
-        message = str(error)
-        if "could not convert" not in message:
-            raise
-    return _check.refuse(type(model).__name__, "X", "numbers", _check.WITHHELD, "Encode what is no number.")
+        return call()
+    except Exception as error:
+        return error
+
+
+def refuse_quietly(owner: str, name: str, error: Exception) -> NoReturn:
+    """Raise what is known to say nothing of records, cut to what is known; of anything else only that X or y is refused."""
+    said, kind = str(error), TypeError if isinstance(error, TypeError) else ValueError
+    for known in HARMLESS:
+        found = re.match(known, said)
+        if found:
+            raise kind("".join(found.groups()))
+    hint = "Each argument must be a real number, no date, complex number, string or nested list of numbers; and X as long as y."
+    _check.refuse(owner, name, "numbers", _check.WITHHELD, hint, kind)
+
+
+@contextmanager
+def all_or_nothing(model: Any) -> Iterator[None]:
+    """A fit that is refused leaves the model as it was: never the range or classes of one fit beside the guarantee of another."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from dpaccount import _check
 from solvers.algorithms.gradient_descent import gradient_descent
 from solvers.algorithms.objective_perturbation import objective_perturbation
-from solvers.estimators._base import Array, PrivateLinearModel, validated
+from solvers.estimators._base import Array, PrivateLinearModel, all_or_nothing, failure, refuse_quietly, validated
 from solvers.gate import Gate
 from solvers.losses import Logistic, Multinomial
 from solvers.problem import Problem
@@ -117,10 +117,16 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateLinearModel):  # type: i
         return tags
 
     def fit(self, X: Any, y: Any) -> PrivateLogisticRegression:  # noqa: N803
-        """Fit with a fresh use of the budget: two fits on the same records cost twice."""
+        """Fit with a fresh use of the budget: two fits on the same records cost twice. A fit that is refused leaves the model as it was."""
+        with all_or_nothing(self):
+            return self._fitted(X, y)
+
+    def _fitted(self, X: Any, y: Any) -> PrivateLogisticRegression:  # noqa: N803
         self._way = self._chosen()
         X, y = validated(self, X, y)  # noqa: N806
-        check_classification_targets(y)
+        error = failure(lambda: (check_classification_targets(y), column_or_1d(y)))
+        if isinstance(error, Exception):
+            refuse_quietly(self._owner, "y", error)
         codes = self._encoded(column_or_1d(y))
         problem = self._posed(X, codes)
         release = self._solved(problem, self._gate())

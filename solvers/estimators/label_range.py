@@ -14,6 +14,7 @@ from dpaccount.adjacency import Adjacency
 from dpaccount.mechanisms.exponential import ExponentialMechanism
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.mechanisms.laplace import Laplace
+from dpaccount.mechanisms.pure import PureDP
 from dpaccount.pair import DominatingPair
 from solvers.budget import Budget, least_gaussian
 from solvers.gate import Gate
@@ -25,6 +26,7 @@ LEAST, MOST = -30, 60  # binary exponents: below 2^-30 counts as 0, above 2^60 a
 BINS = MOST - LEAST + 2  # of one sign, with 0
 FALSE_ALARM = 1e-6  # probability that some empty bin widens the range
 BOTH_SIGNS = 4.5  # nats against a scale of both signs, which is wider and counts labels of either
+SMALLEST_RANGE = 1e-8  # of a bounded range that has digits; a smaller one counts as pure, which it is
 CLEAR = 4.0  # thresholds that what is seen must hold before the scale is let go
 
 
@@ -49,20 +51,26 @@ class RangeQuery:
     relation: Adjacency
 
     @classmethod
-    def of(cls, aim: Budget) -> RangeQuery:
-        """Shares of a budget: a tenth for the histogram; up to a half for the scale, no more than it takes."""
+    def of(cls, aim: Budget, added: bool = False) -> RangeQuery:
+        """Shares of a budget: a tenth for the histogram; up to a half for the scale, no more than it takes.
+
+        `added` says that the scale's epsilon will be taken off the budget's, as `objective_perturbation` does: it is at most half of it.
+        """
         double = 2.0 if aim.adjacency is Adjacency.REPLACE_ONE else 1.0
         if aim.delta == 0.0:
             return cls(min(ENOUGH, MOST_SHARE * aim.epsilon / double), double / (SHARE * aim.epsilon), True, aim.adjacency)
         noise = least_gaussian(aim.epsilon, aim.delta, aim.adjacency)  # rate r has zCDP r^2/8, as noise 2/r
-        return cls(min(ENOUGH, 2.0 * math.sqrt(MOST_SHARE) / noise), noise / math.sqrt(SHARE), False, aim.adjacency)
+        most = MOST_SHARE * aim.epsilon / double if added else math.inf
+        return cls(min(ENOUGH, 2.0 * math.sqrt(MOST_SHARE) / noise, most), noise / math.sqrt(SHARE), False, aim.adjacency)
 
     @property
     def guarantee(self) -> DominatingPair:
         """Of both looks: `Gate.select_count`, and a histogram in which a label is in one bin. A record moves that by 1 in l1 and in l2, an
         exchange by at most 2: the Gaussian mechanism (BW18, Theorem 8) or Laplace's (DR14, Theorem 3.6); then adaptive composition."""
         double = 2.0 if self.relation is Adjacency.REPLACE_ONE else 1.0
-        return ExponentialMechanism(double * self.rate) + (Laplace if self.pure else Gaussian)(self.noise_multiplier)
+        scale = double * self.rate
+        first = ExponentialMechanism(scale) if scale >= SMALLEST_RANGE else PureDP(scale)
+        return first + (Laplace if self.pure else Gaussian)(self.noise_multiplier)
 
     def find(self, labels: Array, gate: Gate) -> tuple[float, float]:
         """The bins that noise does not explain, with the scale unless they hold enough by themselves; low < high."""
