@@ -26,7 +26,7 @@ import numpy.typing as npt
 from dpaccount import _check
 from solvers.factorisations import Factorisation, Participation
 from solvers.factorisations.decoder import Decoder
-from solvers.grid import SMALLEST, Grid, noise_scale, on_grid, two_sum, within_reach
+from solvers.grid import SMALLEST, Grid, hidden_reach, noise_scale, on_grid, two_sum, within_reach
 from solvers.random import RandomSource
 
 Array = npt.NDArray[np.float64]
@@ -71,15 +71,15 @@ class Gate:
         grid = Grid.of("laplace", noise_multiplier, sensitivity, np.size(value))
         return grid.rounded(value, self.source.laplace(grid.scale, np.shape(value)))
 
-    def hidden(self, value: Array, *, sensitivity: float, noise_multiplier: float, law: str) -> Array:
-        """``value`` plus such noise for a step that nobody sees, not on a grid: rounding is no contraction, and theorems about hidden
-        iterates need one. The last step, which is seen, is `gaussian` or `laplace`. What doubles lose in a step, some 2^-50 of
-        the iterate, moves the last value by no more, and `Problem.sensitivity` is wider than that."""
+    def hidden(self, value: Array, *, sensitivity: float, noise_multiplier: float, law: str, steps: int) -> Array:
+        """``value`` plus such noise for one of `steps` steps that nobody sees, not on a grid: rounding is no contraction, and theorems
+        about hidden iterates need one. The last step, which is seen, is `gaussian` or `laplace`. Iterates beyond `hidden_reach` are refused."""
         scale = noise_scale(noise_multiplier, sensitivity)
         draw = self.source.gaussian if law == "gaussian" else self.source.laplace
         noisy = np.asarray(value + draw(scale, np.shape(value)))
         if scale > 0.0:
             within_reach(noisy, scale)
+            within_reach(np.linalg.norm(noisy), scale, hidden_reach(steps, np.size(value), sensitivity) / scale)
         return noisy
 
     def select(self, scores: Array, *, sensitivity: float, epsilon: float) -> int:

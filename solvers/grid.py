@@ -115,8 +115,23 @@ def on_grid(value: Array, noise: Array, scale: float, step: float | None = None,
     return np.asarray(steps * grid)
 
 
-def within_reach(total: Any, scale: float) -> None:
+def within_reach(total: Any, scale: float, most: float = FARTHEST) -> None:
     """Refuse values in which the noise would be lost; how large they are is not said."""
-    if not np.all(np.abs(total) <= FARTHEST * scale):
+    if not np.all(np.abs(total) <= most * scale):
         hint = "The noise would be lost in rounding."
-        _check.refuse("Gate", "value", f"at most {FARTHEST:g} times its noise", "more", hint)
+        _check.refuse("Gate", "value", f"at most {most:g} times its noise", "more", hint)
+
+
+def hidden_reach(steps: int, dimension: int, sensitivity: float) -> float:
+    """How long iterates may be for hidden steps, rounded one by one, to be what theorems about them assume: ``2^40 s/(T (p + 8))``.
+
+    A step ``Proj(theta - eta g + Z)`` in doubles is off by at most ``e = (p + 8) 2^-52`` of the longest iterate: p for the sum in a
+    score, which eta times the smoothness <= 2 carries over, the rest for the other operations. So ``T e <= 2^-12 s``, where
+    s = eta L (1 + 2^-11) is the sensitivity that is accounted, and two data sets drift apart by at most 2 T e, within the
+    ``2 eta L 2^-11`` that s has in excess.
+
+    Each step as computed is a map of the iterate and noise, so that what follows is post-processing, and a set of diameter D leads to
+    centres at most D + 2e apart: coefficients of contraction hold as 2e is below 2^-11 of a step. Where shifts are absorbed step by
+    step, a_t at step t, the e of later steps are absorbed by ``(1 + 2^-11) a_t`` if the a_t are even or grow with t, as the best do.
+    """
+    return 2.0**40 * sensitivity / (steps * (dimension + 8.0))

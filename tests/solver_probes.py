@@ -65,8 +65,8 @@ class Recorder(Gate):
     def laplace(self, value, *, sensitivity, noise_multiplier):
         return self._noisy("laplace", Gate.laplace, value, sensitivity, noise_multiplier)
 
-    def hidden(self, value, *, sensitivity, noise_multiplier, law):
-        return self._noisy(law, partial(Gate.hidden, law=law), value, sensitivity, noise_multiplier)
+    def hidden(self, value, *, sensitivity, noise_multiplier, law, steps):
+        return self._noisy(law, partial(Gate.hidden, law=law, steps=steps), value, sensitivity, noise_multiplier)
 
     def select(self, scores, *, sensitivity, epsilon):
         def fresh():
@@ -158,8 +158,8 @@ class Halved(Gate):
     def laplace(self, value, *, sensitivity, noise_multiplier):
         return super().laplace(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
 
-    def hidden(self, value, *, sensitivity, noise_multiplier, law):
-        return super().hidden(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2, law=law)
+    def hidden(self, value, *, noise_multiplier, **options):
+        return super().hidden(value, noise_multiplier=noise_multiplier / 2, **options)
 
     def select(self, scores, *, sensitivity, epsilon):
         return super().select(scores, sensitivity=sensitivity, epsilon=2 * epsilon)
@@ -187,8 +187,8 @@ class Quartered(Halved):
     def gaussian(self, value, *, sensitivity, noise_multiplier):
         return super().gaussian(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2)
 
-    def hidden(self, value, *, sensitivity, noise_multiplier, law):
-        return super().hidden(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier / 2, law=law)
+    def hidden(self, value, *, noise_multiplier, **options):
+        return super().hidden(value, noise_multiplier=noise_multiplier / 2, **options)
 
 
 def moved(first: list[Query], second: list[Query]) -> float:

@@ -185,4 +185,4 @@ def test_how_large_a_refused_value_was_is_not_said():
         Gate(seeded(1)).gaussian(np.array([huge]), sensitivity=1.0, noise_multiplier=1.0)
     assert "1234" not in str(refused.value)
     with pytest.raises(ValueError, match="lost in rounding"):
-        Gate(seeded(1)).hidden(np.array([huge]), sensitivity=1.0, noise_multiplier=1.0, law="gaussian")
+        Gate(seeded(1)).hidden(np.array([huge]), sensitivity=1.0, noise_multiplier=1.0, law="gaussian", steps=1)

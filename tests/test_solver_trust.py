@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -25,10 +26,11 @@ from solvers.algorithms import (
 from solvers.factorisations import BandedToeplitz, BinaryTree, Buffered, Factorisation, Optimised, Participation, SquareRoot
 from solvers.factorisations.decoder import Decoder
 from solvers.gate import Gate, PrefixSums
+from solvers.grid import hidden_reach
 from solvers.losses import LinearLoss, Logistic, Quantile, Squared
 from solvers.problem import Problem
 from solvers.random import InsecureRandomnessWarning, RandomSource
-from solvers.sets import Box, L1Ball, Polytope, VertexSet
+from solvers.sets import Box, L1Ball, L2Ball, Polytope, VertexSet
 
 LOUD = 1e6
 # the entry of tests/solver_registry.py that an algorithm has, or where else its laws are tested
@@ -171,6 +173,31 @@ def test_algorithms_that_clip_ask_a_set_of_ones_own_for_nothing_that_noise_depen
         assert gate.queries
         assert all(query.sensitivity >= problem.lipschitz for query in gate.queries)
         assert np.linalg.norm(problem.data_gradient(np.array([1e6]), problem.lipschitz)) <= 2.0 * problem.lipschitz * (1 + 1e-12)
+
+
+def test_hidden_steps_too_short_for_the_digits_of_their_iterates_are_refused():
+    """Steps of 1e-9 from points of length 1 lose 2^-53 each: 20,000 of them drift by more than a step has room for."""
+    x = np.ones((2000, 1))
+    problem = Problem(x, np.ones(2000), Logistic(), L2Ball(1.0))
+    with pytest.raises(ValueError, match="last digits of so many short steps"):
+        projected_noisy_sgd(problem, noise_multiplier=1.0, step_size=1e-9, random=SILENT, progress=False)
+    far = Problem(x, np.ones(2000), Logistic())
+    with pytest.raises(ValueError, match="times its noise"):
+        projected_noisy_sgd(far, noise_multiplier=1.0, step_size=1e-9, start=[1.0], random=source(), progress=False)
+    near = projected_noisy_sgd(problem, noise_multiplier=1.0, step_size=1e-6, random=source(), progress=False)
+    assert np.isfinite(near.value).all()
+
+
+@pytest.mark.parametrize("steps", [10, 1000])
+def test_rounding_of_hidden_steps_is_within_what_is_claimed_of_it(steps):
+    """Against the same steps in fractions, with the same noise, at the longest iterates that are allowed."""
+    rng, step = np.random.default_rng(0), 2.0**-4
+    at = hidden_reach(steps, 1, step) * (1 - 1e-3)
+    theta, exact = at, Fraction(at)
+    for noise, pull in zip(step * rng.standard_normal(steps), rng.uniform(-1.0, 1.0, steps), strict=True):
+        theta, exact = theta - step * pull + noise, exact - Fraction(step) * Fraction(pull) + Fraction(noise)
+    lost = abs(float(Fraction(theta) - exact)) / step
+    assert 0.0 < lost <= 2.0**-12
 
 
 class Silent(RandomSource):

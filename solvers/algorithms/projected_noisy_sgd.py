@@ -22,6 +22,7 @@ from dpaccount.pair import DominatingPair, Guarantee
 from solvers.arguments import diameter_of, noise_or_budget, positive, setting, start_of
 from solvers.budget import Budget
 from solvers.gate import Gate
+from solvers.grid import hidden_reach
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -269,10 +270,19 @@ def _run(problem: Problem, gate: Gate, plan: _Plan, theta: Array, progress: bool
     last = int(gate.source.integers(n, 1)[0]) + 1 if plan.order == "random stopping" else n
     share = problem.ridge / n
     noise = {"sensitivity": eta * problem.sensitivity(plan.clip), "noise_multiplier": plan.noise_multiplier}
+    _check_digits(problem, n, noise["sensitivity"], plan.noise_multiplier)
     seen = gate.gaussian if law == "gaussian" else gate.laplace
     shown = False if plan.order == "random stopping" else progress  # a bar would tell when it stops
     for t in counted(OWNER, last, shown):
         moved = theta - eta * (problem.data_gradient(theta, chosen=order[t : t + 1]) + share * theta)
-        noisy = seen(moved, **noise) if t == last - 1 else gate.hidden(moved, law=law, **noise)
+        noisy = seen(moved, **noise) if t == last - 1 else gate.hidden(moved, law=law, steps=n, **noise)
         theta = problem.constraint.project(noisy)
     return theta
+
+
+def _check_digits(problem: Problem, steps: int, sensitivity: float, noise_multiplier: float) -> None:
+    """Before the first draw, for what is public: the longest iterate of a bounded set."""
+    longest, most = problem.constraint.radius(problem.dimension), hidden_reach(steps, problem.dimension, sensitivity)
+    if noise_multiplier > 0.0 and math.isfinite(longest) and longest > most:
+        domain = f"at least {longest / most:.3g} times as large on this set"
+        _check.refuse(OWNER, "step_size", domain, sensitivity / problem.lipschitz, "The last digits of so many short steps would add up.")
