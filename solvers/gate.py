@@ -72,8 +72,9 @@ class Gate:
         return grid.rounded(value, self.source.laplace(grid.scale, np.shape(value)))
 
     def hidden(self, value: Array, *, sensitivity: float, noise_multiplier: float, law: str, steps: int) -> Array:
-        """``value`` plus such noise for one of `steps` steps that nobody sees, not on a grid: rounding is no contraction, and theorems
-        about hidden iterates need one. The last step, which is seen, is `gaussian` or `laplace`. Iterates beyond `hidden_reach` are refused.
+        """``value`` plus such noise for one of `steps` steps that nobody sees, not on a grid: rounding is no contraction, and
+        theorems about hidden iterates need one. The last step, which is seen, is `gaussian` or `laplace`. Iterates beyond
+        `hidden_reach` are refused.
         """
         scale = noise_scale(noise_multiplier, sensitivity)
         draw = self.source.gaussian if law == "gaussian" else self.source.laplace
