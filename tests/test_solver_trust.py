@@ -37,7 +37,7 @@ LOUD = 1e6
 COVERED = {
     "exponential_mechanism": "exponential", "frank_wolfe": "Frank-Wolfe", "ftrl": "FTRL", "gradient_descent": "gradient descent",
     "localisation": "localisation", "objective_perturbation": "objective perturbation", "projected_noisy_sgd": "projected noisy SGD",
-    "regularized_exponential": None,  # asks nothing of the gate: tests/test_regularized_exponential.py audits its law
+    "regularized_exponential": None,  # only its last point passes the gate: tests/test_regularized_exponential.py audits its law
 }
 
 
