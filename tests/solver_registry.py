@@ -215,6 +215,7 @@ PROBED: dict[str, Probed] = {
         leader(Logistic(), {"intercept": True, "ridge": 0.1}, factorisation=BinaryTree(4, "full"), output="average"), least=0.8
     ),
     "FTRL, bands, clipped": Probed(leader(Squared(2.0), factorisation=SquareRoot(4, 2), clipping_norm=0.4), (-1e9, 0.0, 5.0)),
+    "FTRL, buffers": Probed(leader(Logistic(), factorisation="buffered"), least=0.8),
     "localisation": Probed(phased, labels=(-9.0, 0.0, 9.0), ledger=False),
     "Frank-Wolfe, logistic": Probed(wolfe(Logistic(), scores="plain")),
     "Frank-Wolfe, incremental": Probed(wolfe(Logistic(), problem={"intercept": True, "ridge": 0.1}, scores="incremental")),

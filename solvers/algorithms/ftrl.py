@@ -13,8 +13,7 @@ from dpaccount.adjacency import Adjacency
 from dpaccount.mechanisms.gaussian import Gaussian
 from solvers.arguments import clip_of, diameter_of, noise_or_budget, positive, required_size, setting, start_of
 from solvers.budget import least_gaussian
-from solvers.factorisations import Factorisation, Participation, SquareRoot
-from solvers.factorisations.names import NAMED
+from solvers.factorisations import Factorisation, Participation, SquareRoot, named
 from solvers.problem import Problem
 from solvers.progress import steps as counted
 from solvers.release import Release
@@ -147,7 +146,7 @@ def _factorisation(total: int, participation: Participation, given: Any) -> Fact
         banded = SquareRoot(total, participation.separation)
         return min(whole, banded, key=lambda f: f.rms_loss(participation))
     if isinstance(given, str):
-        return NAMED[_check.choice(OWNER, "factorisation", given, tuple(NAMED))](total, participation)
+        return named(given, total, participation, owner=OWNER, parameter="factorisation")
     found: Factorisation = _check.instance(OWNER, "factorisation", given, Factorisation, "one of solvers.factorisations, or its name")
     if found.steps != total:
         _check.refuse(OWNER, "factorisation", f"of batches * epochs = {total} steps", found.steps)

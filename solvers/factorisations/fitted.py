@@ -19,6 +19,7 @@ from solvers.factorisations.toeplitz import root_coefficients
 LOSSES = ("rms", "max")
 MOST_BUFFERS = 10
 ONCE = Participation()
+OPTIONS: Any = {"maxiter": 300, "maxfun": 600, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20}
 
 
 class FittedToeplitz(Factorisation):
@@ -68,7 +69,7 @@ class BandedToeplitz(FittedToeplitz):
 
     @cached_property
     def _columns(self) -> tuple[Array, Array]:  # type: ignore[override]
-        return _banded(self.steps, self.bands, self.loss)
+        return _banded_columns(self.steps, self.bands, self.loss)
 
 
 @final
@@ -171,7 +172,7 @@ def _cost(c: Array, top: Array, bottom: Array, share: Array, participation: Part
 
 
 @lru_cache(maxsize=32)
-def _banded(steps: int, bands: int, loss: str) -> tuple[Array, Array]:
+def _banded_columns(steps: int, bands: int, loss: str) -> tuple[Array, Array]:
     """c with c_0 = 1, and b. The start is the square root, cut; without a fall of the loss it stays there."""
     share, one = _share(steps, loss), np.ones(1)
 
@@ -190,9 +191,6 @@ def _banded(steps: int, bands: int, loss: str) -> tuple[Array, Array]:
     for column in (full, b):
         column.setflags(write=False)
     return full, b
-
-
-OPTIONS: Any = {"maxiter": 300, "maxfun": 600, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20}
 
 
 def _rational(w: Array, t: Array) -> tuple[Array, Array]:

@@ -27,8 +27,10 @@ def _bands(steps: int, participation: Participation) -> int:
     return steps if participation.count == 1 else min(participation.separation, steps)
 
 
-def named(name: str, steps: int, participation: Participation | None = None) -> Factorisation:
-    """The factorisation of that name, fitted to a participation.
+def named(
+    name: str, steps: int, participation: Participation | None = None, *, owner: str = "named", parameter: str = "name"
+) -> Factorisation:
+    """The factorisation of that name, fitted to a participation; refusals speak of `owner` and `parameter`.
 
     Examples
     --------
@@ -36,4 +38,4 @@ def named(name: str, steps: int, participation: Participation | None = None) -> 
     >>> named("banded", 40, Participation(count=2, separation=20))
     BandedToeplitz(steps=40, bands=20, loss='rms')
     """
-    return NAMED[_check.choice("named", "name", name, tuple(NAMED))](steps, participation or Participation())
+    return NAMED[_check.choice(owner, parameter, name, tuple(NAMED))](steps, participation or Participation())
