@@ -470,3 +470,10 @@ def test_what_it_cannot_do_is_refused(problem, options, message):
 def test_the_published_bound_needs_more_regularization_than_smoothness():
     with pytest.raises(ValueError, match="above smoothness"):
         published_rdp(2.0, smoothness=1.0, regularization=1.0, lipschitz=1.0, noise=1.0)
+
+
+def test_a_default_regularisation_is_found_where_epsilon_is_far_below_delta():
+    x = np.linspace(-1.0, 1.0, 50)[:, None]
+    problem = Problem(x, np.sign(x[:, 0]), Logistic(), L2Ball(5.0))
+    for epsilon, delta in ((1e-6, 1e-3), (1e-4, 1e-3)):
+        assert objective_perturbation(problem, epsilon=epsilon, delta=delta, random=seeded(0)).epsilon(delta).upper <= epsilon

@@ -262,7 +262,7 @@ def _for_pure(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float | Non
     def spread(delta: float) -> float:
         return math.sqrt(bounds.blocks * p * (p + 1.0)) * bounds.block_sum * noise(delta)
 
-    chosen = _regularization(problem, bounds, fixed, spread)
+    chosen = _regularization(problem, bounds, fixed, spread, aim.epsilon)
     lam = noise(chosen)
     if math.isinf(lam):
         _too_little(bounds, chosen, left)
@@ -288,7 +288,7 @@ def _for_gaussian(problem: Problem, bounds: _Bounds, aim: Budget, fixed: float |
     aim = replace(aim, epsilon=aim.epsilon * (1.0 - 1e-10))  # what reading the curve's table back can lose
     if earlier and math.isinf(multiplier(1e12 * bounds.smoothness, 0.01)):
         _check.refuse(OWNER, "before", "such that it leaves something of the budget", earlier, "Alone it spends all of it.")
-    chosen = _regularization(problem, bounds, fixed, spread)
+    chosen = _regularization(problem, bounds, fixed, spread, aim.epsilon)
     lam = multiplier(chosen)
     if math.isinf(lam):
         _too_little(bounds, chosen, aim.epsilon)
@@ -307,7 +307,7 @@ def _gaussian_cost(mu: float, chosen: float, bounds: _Bounds, relation: Adjacenc
     return GaussianCost(mu, determinant, math.hypot(GAUSSIAN_SHARE * mu, earlier), bounds.span, bounds.one_signed, relation)
 
 
-def _regularization(problem: Problem, bounds: _Bounds, fixed: float | None, spread: Any) -> float:
+def _regularization(problem: Problem, bounds: _Bounds, fixed: float | None, spread: Any, epsilon: float) -> float:
     """The Delta given, or the minimiser of ``(E|b|^2/Delta + Delta rho^2)/2``, where `spread` is sqrt(E|b|^2) at Delta.
 
     The unconstrained minimiser t has ``L(t) - L(theta) <= Delta (|theta|^2 - |t|^2)/2 + <b, theta - t>`` for every theta, and
@@ -326,7 +326,8 @@ def _regularization(problem: Problem, bounds: _Bounds, fixed: float | None, spre
         return math.log(size * size / found + found * radius * radius) if math.isfinite(size) else FAR - log_delta
 
     low = math.log(spread(1e15 * bounds.smoothness) / radius)  # the minimiser if the Hessian cost nothing
-    high = max(low, math.log(1e3 * bounds.smoothness * bounds.curvature.rank)) + 3.0
+    least = 4.0 * bounds.curvature.largest / math.expm1(min(epsilon, 1.0) / bounds.curvature.rank)  # a quarter leaves nothing for noise
+    high = max(low, math.log(1e3 * bounds.smoothness * bounds.curvature.rank), math.log(least)) + 3.0
     best = minimize_scalar(bound, bounds=(low - 0.1, high), method="bounded", options={"xatol": 0.1})
     return max(math.exp(float(best.x)), problem.ridge)
 
