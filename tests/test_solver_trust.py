@@ -338,7 +338,7 @@ def test_the_sensitivity_of_a_decoder_is_that_of_the_least_encoder(made):
 
 
 def test_sums_of_a_stream_keep_digits_that_a_double_loses():
-    """2^60 scales of values come and go: 0.5 of a scale stays."""
+    """2^29 scales come and go, and 2^-30 of a scale, which a double loses beside them, stays."""
     stream = PrefixSums(source(), Own(np.tril(np.ones((3, 3))), np.eye(3)), Participation(), 1, 1.0, 1.0)
     stream.noise[:] = 0.0
     for value in (2.0**29, 2.0**-30, -(2.0**29)):
