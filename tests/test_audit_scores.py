@@ -176,3 +176,35 @@ def test_thinning_gives_one_where_nothing_is_seen():
     assert thinned_p_value(0, 0, 100, 1.0) == 1.0
     assert thinned_p_value(50, 50, 100, 0.0) == 1.0
     assert thinned_p_value(100, 0, 100, 0.0) < 1e-20
+
+
+# notes
+
+
+@pytest.mark.parametrize("options", [{"threshold": 0.5}, {"selection": "split", "rng": 0}, {"selection": "bonferroni"}])
+def test_samples_that_were_exchanged_are_remarked_on_and_change_no_bound(options):
+    x0, x1 = scores(2.0)
+    told = {"delta": 1e-5, **options}
+    assert audit_samples(x0, x1, **told).notes == ()
+    swapped = audit_samples(x1, x0, **told)
+    assert swapped.lower == 0.0
+    assert swapped.notes == ("scores are larger without the record: were x0 and x1 exchanged?",)
+    assert "note" in str(swapped)
+
+
+def test_samples_of_one_law_and_ties_are_no_exchange():
+    rng = np.random.default_rng(2)
+    for _ in range(200):  # each remarked on with probability 3e-5
+        assert audit_samples(rng.normal(size=60), rng.normal(size=60), delta=1e-5, threshold=0.5).notes == ()
+    assert audit_samples(np.zeros(50), np.zeros(50), delta=1e-5, threshold=0.5).notes == ()
+
+
+def test_too_few_runs_say_what_a_perfect_attack_would_have_shown():
+    x0, x1 = np.zeros(20), np.ones(20)
+    found = audit_samples(x0, x1, delta=1e-5, threshold=0.5, epsilon=3.0)
+    best = audit_counts(20, 20, 0, 20, 1e-5).lower
+    [note] = found.notes
+    assert found.verdict == "undecided"
+    assert best <= float(note.split("epsilon = ")[1].split(":")[0]) <= best + 1e-3
+    assert audit_samples(x0, x1, delta=1e-5, threshold=0.5, epsilon=best - 0.1).notes == ()
+    assert audit_samples(x1, x0, delta=1e-5, threshold=0.5, epsilon=best - 0.1).notes[0].startswith("scores are larger")

@@ -210,3 +210,15 @@ def test_time_is_a_budget():
     assert (tiny.lower, tiny.details["looks"], tiny.reason) == (0.0, 0, "the budget ended before the first look")
     both = game(runs=500, seconds=60.0, threshold=1.5)
     assert (both.details["ended"], both.details["runs"]) == ("runs", 500)
+
+
+def test_a_mechanism_that_ignores_its_generator_is_told_so():
+    own = np.random.default_rng(5)
+    ignoring = {True: lambda mean, rng, size: own.normal(mean, 1.0, size), False: lambda mean, rng: own.normal(mean, 1.0)}
+    for batch, mechanism in ignoring.items():
+        options = {"batch": batch, "runs": 40, "chunk": 10, "threshold": 0.5}
+        [note] = game(mechanism, **options).notes
+        assert "reproducible=False" in note
+        assert game(mechanism, reproducible=False, **options).notes == ()
+    assert game(runs=40, chunk=10, threshold=0.5).notes == ()
+    assert game(one_gaussian, batch=False, runs=40, chunk=10, threshold=0.5).notes == ()

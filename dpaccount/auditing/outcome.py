@@ -57,6 +57,8 @@ class AuditResult:
         Why a bound above the claim leaves it undecided.
     upper_of : str
         What `upper` bounds.
+    notes : tuple of str
+        What looks wrong in the input, or what it could not have shown; no bound depends on it.
     works : tuple of (str, str)
         Keys of the works that `dpaccount.citations` has the BibTeX of, with what they are for.
     """
@@ -74,6 +76,7 @@ class AuditResult:
     upper_of: str = "this attack, not the algorithm"
     works: tuple[tuple[str, str], ...] = ()
     reason: str = ""
+    notes: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return float(self.lower)
@@ -101,6 +104,7 @@ class AuditResult:
         return [
             *verdict, (self.quantity, f"at least {shown_down(self.lower, 7)}"), *top, ("statement", KINDS[self.kind] + risk),
             ("method", self.method), ("selection", self.selection), *(("assumes", text) for text in self.assumptions),
+            *(("note", text) for text in self.notes),
         ]
 
     def __str__(self) -> str:

@@ -20,10 +20,12 @@ from dpaccount.auditing.events import Score, classifier_of
 from dpaccount.auditing.family import family_of
 from dpaccount.auditing.intervals import rates
 from dpaccount.auditing.one_run import COINS, fdp_excess, from_guesses, one_run_p_value
-from dpaccount.auditing.outcome import AuditResult, level
+from dpaccount.auditing.outcome import REFUTED, UNDECIDED, AuditResult, level
 from dpaccount.auditing.selection import Table
 from dpaccount.auditing.stated import Stated, stated_claim
+from dpaccount.auditing.swapped import exchanged
 from dpaccount.auditing.works import WORKS
+from dpaccount.statement import shown_up
 
 OWNER = "audit_samples"
 DIVERGENCES = ("hockey-stick", "total-variation", "renyi")
@@ -146,7 +148,23 @@ def audit_samples(
         found = _from_table(table, target, alpha, method, notes, criterion, family, relation, order)
     if makes_scores:
         found = replace(found, works=(*found.works, *WORKS["classifier"]))
-    return target.judged(replace(found, kind="unproved") if rule == "hull" or drawn else found)
+    found = target.judged(replace(found, kind="unproved") if rule == "hull" or drawn else found)
+    said = [] if makes_scores or found.lower > 0.0 else exchanged(outside, inside)
+    few = [] if method != "cp" or rule in ("band", "hull") else _ceiling(table, target, found, alpha)
+    return replace(found, notes=(*said, *few))
+
+
+def _ceiling(table: Table, target: Stated, found: AuditResult, alpha: float) -> list[str]:
+    """What a perfect attack could have shown with these counts, where even that would not refute the claim."""
+    if found.verdict != UNDECIDED or target.delta is None:
+        return []
+    best = from_counts(table.p, table.p, 0.0, table.n, target.delta, alpha, "cp", None, Adjacency.ADD_OR_REMOVE, "", table.rules, ())
+    if target.judged(best).verdict == REFUTED:
+        return []
+    return [
+        f"with {table.n:.0f} counted runs without the record and {table.p:.0f} with it, even an attack that never errs shows at most "
+        f"epsilon = {shown_up(best.lower, 4)}: take more runs"
+    ]
 
 
 def _split(

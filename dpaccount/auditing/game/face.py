@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dpaccount._parallel import jobs
@@ -11,7 +12,7 @@ from dpaccount.auditing.game.budget import Clock, Player
 from dpaccount.auditing.game.play import played
 from dpaccount.auditing.game.protocol import OWNER
 from dpaccount.auditing.game.question import checked
-from dpaccount.auditing.game.store import Store, same_game
+from dpaccount.auditing.game.store import UNREPEATED, Store, repeats, same_game
 from dpaccount.auditing.outcome import AuditResult
 
 
@@ -70,7 +71,8 @@ def audit_game(
         A file to which finished chunks are appended. The same call with the same file goes on where it ended.
     reproducible : bool
         False for a mechanism that draws from elsewhere, such as the operating system's generator, as private code should. The seed
-        then repeats nothing, and a stored game goes on without comparing its first run.
+        then repeats nothing, and a stored game goes on without comparing its first run. True: the first run is played once more at
+        the end, and a note says so if it comes out otherwise.
     n_jobs, progress
         As in `sweep`: processes through joblib, or whatever its context says, such as a Dask cluster; a bar on standard error.
 
@@ -113,4 +115,6 @@ def audit_game(
             same_game(question.opening, kept)
         player = Player(plan.size, kept, hands, progress, Clock(plan.seconds), plan.runs)
         with player.bar:
-            return played(question, player)
+            found = played(question, player)
+        odd = question.judge.reproducible and not repeats(question.opening, kept)
+        return replace(found, notes=(*found.notes, UNREPEATED)) if odd else found

@@ -15,6 +15,10 @@ from dpaccount.auditing.game.protocol import OWNER, Chunk, Game, Played
 
 Array = npt.NDArray[np.float64]
 FORMAT = "dpaccount game 1"
+UNREPEATED = (
+    "the first run came out otherwise when it was repeated: not all randomness is drawn from rng, so the seed repeats nothing; say "
+    "reproducible=False"
+)
 
 
 class Store:
@@ -150,6 +154,15 @@ def _same(mine: Mapping[str, Any], found: Mapping[str, Any]) -> None:
                 OWNER, "store", f"a file of this game, with {name} = {mine.get(name)!r}", found.get(name),
                 f"Its {name} is another; chunks of different games are not to be mixed.",
             )
+
+
+def repeats(game: Game, store: Store) -> bool:
+    """Whether the first run comes out again from the same stream."""
+    if not store.known:
+        return True
+    known = store.known[min(store.known)]
+    again = game.world(Chunk(known.chunk.number, known.chunk.size if game.batch else 1), 1)
+    return bool(np.allclose(again, known.within[: len(again)], rtol=1e-6, atol=1e-9, equal_nan=True))
 
 
 def same_game(game: Game, store: Store) -> None:
