@@ -297,7 +297,7 @@ def test_classes_of_a_refused_fit_do_not_stay():
 
 @pytest.mark.parametrize("adjacency", ["add-or-remove", "replace-one", "zero-out"])
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(1e-9, 1e-5), (1e-6, 1e-10), (1e-3, 1e-5), (1e-3, 0.0), (1e-2, 1e-9), (50.0, 1e-5), (50.0, 0.0)]
+    ("epsilon", "delta"), [(1e-9, 1e-5), (1e-4, 1e-3), (1e-6, 1e-10), (1e-3, 1e-5), (1e-3, 0.0), (1e-2, 1e-9), (50.0, 1e-5), (50.0, 0.0)]
 )  # fmt: skip
 @pytest.mark.parametrize("algorithm", ["gradient_descent", "objective_perturbation"])
 def test_a_default_is_never_refused_and_never_beyond_its_budget(algorithm, epsilon, delta, adjacency):
@@ -307,7 +307,7 @@ def test_a_default_is_never_refused_and_never_beyond_its_budget(algorithm, epsil
     x, _ = blobs(100)
     options = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "algorithm": algorithm, "random_state": seeded(0), "steps": 3}
     model = PrivateLinearRegression(**options).fit(x, x[:, 0])
-    assert 0.0 < model.release_.epsilon(delta=delta).upper <= epsilon
+    assert 0.0 <= model.release_.epsilon(delta=delta).upper <= epsilon
 
 
 def test_under_zero_out_the_absent_record_is_not_among_the_rows():

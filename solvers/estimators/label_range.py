@@ -61,7 +61,8 @@ class RangeQuery:
             return cls(min(ENOUGH, MOST_SHARE * aim.epsilon / double), double / (SHARE * aim.epsilon), True, aim.adjacency)
         noise = least_gaussian(aim.epsilon, aim.delta, aim.adjacency)  # rate r has zCDP r^2/8, as noise 2/r
         most = MOST_SHARE * aim.epsilon / double if added else math.inf
-        return cls(min(ENOUGH, 2.0 * math.sqrt(MOST_SHARE) / noise, most), noise / math.sqrt(SHARE), False, aim.adjacency)
+        share = 0.01 * SHARE if added and aim.epsilon < 10.0 * aim.delta else SHARE  # delta alone decides there, and a run needs more of it
+        return cls(min(ENOUGH, 2.0 * math.sqrt(MOST_SHARE) / noise, most), noise / math.sqrt(share), False, aim.adjacency)
 
     @property
     def guarantee(self) -> DominatingPair:
