@@ -209,3 +209,9 @@ def test_it_prints(page, tmp_path):
     assert content.startswith(b"%PDF")
     pages = len(re.findall(rb"/Type\s*/Page\b(?!s)", content))
     assert 8 <= pages <= 24  # four claims, each on a page of its own and two or three more
+
+
+def test_words_of_the_readings_are_not_broken(page):
+    assert 'class="wide readings"' in page
+    assert "table.readings tbody th{overflow-wrap:normal}" in page
+    assert "table.readings td:nth-child(3),table.readings thead th{white-space:nowrap}" in page

@@ -41,7 +41,8 @@ footer{border-top:1px solid #777;font-size:.85rem;color:#333;padding-top:.6rem}
 a{color:#004c8c}
 @media (min-width:50rem){.charts{grid-template-columns:1fr 1fr}}
 @media (min-width:40.01rem){
-table.readings td:not(:last-child),table.readings thead th{white-space:nowrap}
+table.readings td:nth-child(3),table.readings thead th{white-space:nowrap}
+table.readings td:nth-child(2){min-width:13rem}
 table.readings tbody th{overflow-wrap:normal}
 }
 @media (max-width:40rem){
