@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from worked_claim import WORKED, changed
 from dpaccount import Gaussian, PoissonSampled, PrivacyProfile
 from dpaccount.adjacency import Adjacency
 from dpaccount.auditing import certificate, check_claim, verify_certificate
-from dpaccount.auditing.passes import least, moved
+from dpaccount.auditing.passes import least, least_shuffled_noise, most_sums, moved, several, whole_passes
 from dpaccount.auditing.runs import Run
 from dpaccount.auditing.shuffled import Largest, one_epoch
 
@@ -215,3 +216,51 @@ def test_certificates_of_passes_are_verified(changes, sides, verdict):
             assert float(row["epsilon"]) == pytest.approx(judged.upper, rel=1e-8)
         else:
             assert float(row["epsilon"]) <= judged.lower * (1.0 + 1e-8)
+
+
+# what steps alone tell of passes
+
+SHORT = {"noise_multiplier": 1.0, "dataset_size": 1000, "batch_size": 501, "steps": 6, "epsilon": 9.0, "delta": 1e-5,
+         "released": "all-iterates", **PUBLIC}
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-or-remove"])
+@pytest.mark.parametrize("order", [{"sampler": "shuffled"}, {"sampler": "once-per-epoch"}, {"sampler": "fixed-order", "order": "random"}])
+def test_steps_alone_do_not_refute_what_a_kept_short_batch_makes_true(order, adjacency):
+    """Six steps are six passes of one full batch, or three of a full and a short one: these need 8.386 at most under zero-out."""
+    truth = float(PrivacyProfile(3 * Gaussian(1.0), "zero-out").epsilon(delta=1e-5).upper)
+    claim = {**SHORT, **order, "adjacency": adjacency}
+    found = check_claim(claim)
+    assert found.verdict == "undecided"
+    assert 0.4 * truth < found.lower <= truth
+    for end in certificate(claim, digits=6)["bounds"]:
+        assert end["side"] == "upper" or float(end["epsilon"]) <= truth
+    if adjacency == "zero-out":
+        assert check_claim({**{k: v for k, v in claim.items() if k != "steps"}, "epochs": 3}).verdict == "holds"
+        assert least_shuffled_noise(found.sheet.run, adjacency, truth) <= 1.0
+
+
+def test_epochs_that_are_stated_are_whole_passes_and_a_part_of_one_is_none():
+    def passes(**told):
+        return whole_passes(check_claim({**changed(sampler="shuffled"), "epochs": None, "steps": None, **told}).sheet.run)
+
+    assert [passes(epochs=60), passes(steps=14063), passes(steps=14040, epochs=60), passes(epochs=2.5)] == [60, 59, 60, 2]
+    assert [passes(epochs=0.999), passes(steps=234), passes(steps=235)] == [0, 0, 1]
+    assert passes(epochs=2.9, dataset_size=59904) == 2
+    run = check_claim(changed(sampler="shuffled", dataset_size=59904, epochs=None, steps=351)).sheet.run
+    assert (whole_passes(run), whole_passes(replace(run, **several(run, 2)))) == (1, 2)  # each run ends one pass and half of another
+
+
+def test_a_stored_order_pays_for_the_short_batch_of_every_pass():
+    run = check_claim(changed(sampler="fixed-order", order="stored", **PUBLIC)).sheet.run
+    assert (run.steps, most_sums(run)) == (14063, 60 * 235)
+    stated = check_claim(changed(sampler="fixed-order", order="stored", epochs=None, steps=14063, **PUBLIC)).sheet.run
+    assert most_sums(stated) == 14063
+
+
+def test_a_random_order_of_each_run_is_drawn_anew():
+    claim = changed(sampler="fixed-order", order="random", epsilon=10.0, epochs=3, adjacency="zero-out", dataset_size=1280)
+    one = check_claim(claim).sheet
+    many = one.under(**several(one.run, 50))
+    assert many.lower == pytest.approx(one.own.lower, rel=1e-9)  # 150 passes in one order would need far more
+    assert many.upper > 5.0 * one.own.upper

@@ -288,6 +288,11 @@ class Claim:
         return None
 
     @property
+    def whole_passes(self) -> int | None:
+        """Epochs that are stated and whole; None where only steps are stated."""
+        return None if self.epochs is None else math.floor(exact(self.epochs))
+
+    @property
     def relation(self) -> Adjacency:
         return Adjacency(self.adjacency)
 

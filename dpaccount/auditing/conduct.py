@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaccount.adjacency import Adjacency
+from dpaccount.auditing.passes import several
 from dpaccount.auditing.readings import PASSES, collision, random_stopping, users_epsilon
 from dpaccount.auditing.runs import Reading, epsilon_of
 from dpaccount.auditing.sheet import FOUND, Outcome, Sheet, checked, judged, missing, short
@@ -30,8 +31,7 @@ def tuning(sheet: Sheet) -> Outcome:
         text = f"the best of {claim.tuning_runs} runs was chosen, said to be charged for"
     if run is None or claim.adjacency is None or claim.sampler is None:
         return FOUND, text, "voids", ()
-    passes = None if run.passes is None else claim.tuning_runs * run.passes
-    every = sheet.under(steps=claim.tuning_runs * run.steps, passes=passes)
+    every = sheet.under(**several(run, claim.tuning_runs))
     if every is not None:
         text += f"; all of them composed need {short(every)}"
         if claim.epsilon is not None and every.upper <= claim.epsilon:

@@ -162,7 +162,7 @@ def _whole(sheet: Sheet) -> Outcome:
     assert epoch is not None
     text = f"{ACCOUNTED}: one step {short(step)}, one epoch ({min(per_epoch, run.steps)} steps) {short(epoch)}"
     if claim.epsilon_of in ("step", "epoch"):
-        total = sheet.under(steps=run.steps, passes=run.passes)
+        total = sheet.under(steps=run.steps, passes=run.passes, whole=run.whole, rounded=run.rounded)
         beside = "" if total is None else f", and the run costs more: {total.text}"
         return FOUND, f"epsilon is that of one {claim.epsilon_of}{beside}. {text}", "refutes" if sheet.too_small else "weakens", ()
     for part, name in ((step, "step"), (epoch, "epoch")):

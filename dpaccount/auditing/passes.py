@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from dpaccount.adjacency import Adjacency
 from dpaccount.auditing.runs import HARDLY, Reading, Run, epsilon_of
@@ -33,6 +34,33 @@ def whole_batches(run: Run) -> tuple[int, float]:
         return batches, min(batches * run.batch / run.dataset_size, 1.0)
     batches = max(math.floor(1.0 / run.rate + 1e-9), 1)
     return batches, min(batches * run.rate, 1.0)
+
+
+def started_batches(run: Run) -> int:
+    """Batches of an epoch that keeps the short one."""
+    if run.dataset_size is not None and run.batch is not None:
+        return -(-run.dataset_size // run.batch)
+    return max(math.ceil(1.0 / run.rate - 1e-9), 1)
+
+
+def whole_passes(run: Run) -> int:
+    """Passes that surely have all their full batches: stated epochs, or what steps make where each pass keeps a short batch too."""
+    by_steps = 0 if run.rounded else run.steps // started_batches(run)
+    return min(max(by_steps, run.whole or 0), run.steps // whole_batches(run)[0], run.passes or 0)
+
+
+def several(run: Run, times: int) -> dict[str, Any]:
+    """The changes that make it so many runs: a pass that one of them did not end is ended by no other."""
+    passes = None if run.passes is None else times * run.passes
+    return {"steps": times * run.steps, "passes": passes, "whole": times * whole_passes(run), "rounded": True, "orders": times * run.orders}
+
+
+def most_sums(run: Run) -> int:
+    """Noisy sums at most: the steps, and where they follow from epochs n/B a short batch of every pass."""
+    full, started = whole_batches(run)[0], started_batches(run)
+    if not run.rounded or run.passes is None or full == started:
+        return run.steps
+    return max(min(run.passes * started, run.steps + run.passes + 1), run.steps)
 
 
 def laws(run: Run, relation: Adjacency) -> tuple[Largest, Largest]:
@@ -68,7 +96,7 @@ def most(run: Run, sampler: str, relation: Adjacency, sigma: float | None = None
         return None
     if sampler == "shuffled" or (sampler == "fixed-order" and run.order == "random"):
         return moved(run.passes, noise)
-    return run.steps * Gaussian(noise / 2) if sampler == "fixed-order" and run.order == "stored" else None
+    return most_sums(run) * Gaussian(noise / 2) if sampler == "fixed-order" and run.order == "stored" else None
 
 
 def _upper(run: Run, sampler: str, relation: Adjacency) -> float:
@@ -110,7 +138,7 @@ def _largest(run: Run, relation: Adjacency, several: bool, whole: float) -> tupl
     """The lower end by the largest batch sums, of one epoch or of `several`."""
     p, q = laws(run, relation)
     batches, _ = whole_batches(run)
-    epochs = min(run.steps // batches, run.passes or 0)  # those that have all their batches
+    epochs = whole_passes(run)
     if epochs < 1:
         return 0.0, "lower end: none is known for less than one epoch"
     epochs = epochs if several else 1
@@ -155,17 +183,15 @@ def times_seen(run: Run) -> int:
 
 def least(run: Run, relation: Adjacency) -> DominatingPair:
     """The pair that a data set attains in a fixed order: the first batch of every pass, or all batches of whole passes if all move."""
-    whole, batches = run.steps // math.ceil(1.0 / run.rate - 1e-9), math.floor(1.0 / run.rate + 1e-9)
-    if relation is Adjacency.ADD_OR_REMOVE and run.order == "stored" and min(whole, run.passes or 1) >= 1 and batches > 1:
-        passes = min(whole, run.passes or 1)
+    passes, batches = whole_passes(run), math.floor(1.0 / run.rate + 1e-9)
+    if relation is Adjacency.ADD_OR_REMOVE and run.order == "stored" and passes >= 1 and batches > 1:
         return passes * (batches - 1) * Gaussian(run.sigma / 2) + passes * Gaussian(run.sigma)
     return times_seen(run) * Gaussian(run.sigma)
 
 
 def _one_random_order(run: Run, relation: Adjacency) -> tuple[float, str]:
     """The sums of a batch over the passes are one sum of less noise."""
-    batches, _ = whole_batches(run)
-    passes = min(run.steps // batches, run.passes or 0)
+    passes = whole_passes(run) // run.orders
     if passes < 1:
         return 0.0, "lower end: none is known for less than one pass"
     low = shuffled_epoch(replace(run, sigma=run.sigma / math.sqrt(passes) * (1.0 + 1e-15)), str(relation))
@@ -175,9 +201,7 @@ def _one_random_order(run: Run, relation: Adjacency) -> tuple[float, str]:
 @lru_cache(maxsize=64)
 def least_shuffled_noise(run: Run, adjacency: str, epsilon: float) -> float:
     """A noise multiplier below which shuffling is refuted at epsilon; 1 % wide; 0 if none was found. Not a noise that suffices."""
-    relation = Adjacency(adjacency)
-    batches, _ = whole_batches(run)
-    epochs = min(run.steps // batches, run.passes or 0)
+    relation, epochs = Adjacency(adjacency), whole_passes(run)
 
     def refuted(sigma: float) -> bool:
         other = replace(run, sigma=sigma)

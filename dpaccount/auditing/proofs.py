@@ -17,7 +17,7 @@ import numpy as np
 import dpaccount.auditing.dots as dots
 from dpaccount.adjacency import Adjacency
 from dpaccount.auditing.exceeding import at_least, best_sum, log_ratio, one_output, scored_sums
-from dpaccount.auditing.passes import laws, least, most, sized, whole_batches
+from dpaccount.auditing.passes import laws, least, most, sized, whole_batches, whole_passes
 from dpaccount.auditing.readings import PASSES, exchanged, slow
 from dpaccount.auditing.rough import largest_output
 from dpaccount.auditing.runs import Run
@@ -233,8 +233,7 @@ def _numbers(values: Any) -> bool:
 
 def _sums(run: Run, relation: Adjacency) -> dict[str, Any] | None:
     """The better of two events: so many epochs above one threshold, or scores near the losses that add up to so much."""
-    batches, _ = whole_batches(run)
-    epochs = min(run.steps // batches, run.passes or 0)
+    epochs = whole_passes(run)
     if epochs < 1:
         return None
     found, cut, least = counted(*laws(run, relation), epochs, run.delta)
@@ -263,8 +262,8 @@ def _scores(run: Run, relation: Adjacency, epochs: int) -> tuple[list[float], li
 def _law(run: Run, relation: Adjacency, cuts: Sequence[float], scores: Sequence[int], bits: int) -> tuple[list[Any], list[Any]]:
     batches, _ = whole_batches(run)
     share = Fraction(batches * run.batch, run.dataset_size) if run.batch and run.dataset_size else batches * Fraction(run.rate)
-    other, epochs = 0 if relation is Adjacency.REPLACE_ONE else 1, min(run.steps // batches, run.passes or 0)
-    return scored_sums(run.sigma, batches, min(share, Fraction(1)), other, epochs, cuts, scores, bits)
+    other = 0 if relation is Adjacency.REPLACE_ONE else 1
+    return scored_sums(run.sigma, batches, min(share, Fraction(1)), other, whole_passes(run), cuts, scores, bits)
 
 
 def _outputs(run: Run, relation: Adjacency) -> dict[str, Any] | None:

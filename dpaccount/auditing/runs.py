@@ -59,6 +59,9 @@ class Run:
     phases: tuple[tuple[float, float, int], ...] = ()
     public: bool = False  # whether the divisor and the number of batches of a pass are public constants
     order: str = ""  # of the passes: "random", drawn uniformly and kept secret; "stored", others keep their order; or not said
+    whole: int | None = None  # passes that are whole because the epochs are stated; None where only steps are
+    rounded: bool = False  # whether the steps follow from epochs, or from several runs: then they tell no whole passes
+    orders: int = 1  # how often a random order that is kept was drawn, once for each run
 
     @property
     def parts(self) -> tuple[tuple[float, float, int], ...]:

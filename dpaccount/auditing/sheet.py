@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dpaccount.auditing.claims import Claim
+from dpaccount.auditing.passes import several
 from dpaccount.auditing.readings import PASSES, reading, slow
 from dpaccount.auditing.runs import Reading, Run
 from dpaccount.statement import shown_up
@@ -82,9 +83,7 @@ class Sheet:
         if size is not None and claim.dataset_size is not None and size < claim.dataset_size:
             found.update(self.over(size, stated=True) if batch is not None and batch <= size else {"rate": 1.0})
         if claim.tuning_runs is not None and claim.tuning_runs > 1:
-            passes = found.get("passes", run.passes)
-            found["steps"] = claim.tuning_runs * found.get("steps", run.steps)
-            found["passes"] = None if passes is None else claim.tuning_runs * passes
+            found.update(several(replace(run, **found), claim.tuning_runs))
         return found
 
     def over(self, size: int, stated: bool = False) -> dict[str, Any]:
@@ -96,7 +95,7 @@ class Sheet:
         batch = claim.logical_batch
         assert run is not None
         assert batch is not None
-        per_epoch = Fraction(size, batch)
+        per_epoch, rounded = Fraction(size, batch), run.rounded
         if claim.epsilon_of in ("step", "epoch"):
             steps, passes = 1 if claim.epsilon_of == "step" else math.ceil(per_epoch), 1
         elif claim.steps is not None and (stated or claim.epochs is None):
@@ -105,9 +104,9 @@ class Sheet:
         else:
             whole = claim.steps is None or claim.steps >= (claim.expected_steps or 0)
             rounding = math.ceil if whole else math.floor
-            steps, passes = max(rounding(exact(claim.epochs) * per_epoch), 1), run.passes or 1
+            steps, passes, rounded = max(rounding(exact(claim.epochs) * per_epoch), 1), run.passes or 1, True
         rate = 1.0 if claim.sampler == "full-batch" else min(max(batch / size, run.rate), 1.0)
-        return {"rate": rate, "steps": steps, "passes": passes, "dataset_size": size}
+        return {"rate": rate, "steps": steps, "passes": passes, "dataset_size": size, "rounded": rounded}
 
     @property
     def real(self) -> Run | None:

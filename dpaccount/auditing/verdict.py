@@ -194,7 +194,7 @@ def _run(claim: Claim) -> Run | None:
     public = claim.batch_count == "public" and claim.normaliser == "public"
     return Run(
         claim.noise_multiplier, claim.rate, claim.updates, claim.delta, claim.passes, claim.dataset_size, claim.logical_batch,
-        public=public, order=claim.order or "",
+        public=public, order=claim.order or "", whole=claim.whole_passes, rounded=claim.steps is None,
     )
 
 
@@ -207,7 +207,8 @@ def _part(run: Run, part: str | None) -> Run:
     if part not in ("step", "epoch"):
         return run
     steps = 1 if part == "step" else min(math.ceil(1.0 / run.rate - 1e-9), run.steps)
-    return replace(run, steps=steps, passes=None if run.passes is None else 1)
+    whole = None if run.whole is None else min(run.whole, 1)
+    return replace(run, steps=steps, passes=None if run.passes is None else 1, whole=whole, rounded=run.rounded and part == "epoch")
 
 
 def _decided(sheet: Sheet, findings: tuple[Finding, ...], told: bool) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount.adjacency import Adjacency
-from dpaccount.auditing.passes import laws, most, whole_batches
+from dpaccount.auditing.passes import laws, most, whole_passes
 from dpaccount.auditing.readings import PASSES, slow
 from dpaccount.auditing.runs import Reading, Run
 from dpaccount.auditing.shuffled import LONG, lower_profile, rising
@@ -79,8 +79,7 @@ def _curves(run: Run, reading: Reading, top: float) -> Iterator[tuple[str, Array
         kind = AT_LEAST if sampler == "poisson" and relation is Adjacency.REPLACE_ONE and run.rate < 1.0 else EXACT
         yield from [] if deltas is None else [(kind, grid, deltas)]
     elif sampler in PASSES and run.passes is not None and not run.phases:
-        batches, _ = whole_batches(run)
-        epochs = min(run.steps // batches, run.passes)
+        epochs = whole_passes(run)
         if sampler == "shuffled" and 1 <= epochs <= LONG:
             p, q = laws(run, relation)
             if relation is not Adjacency.ADD_OR_REMOVE or rising(p, q):
