@@ -232,6 +232,7 @@ def test_steps_alone_do_not_refute_what_a_kept_short_batch_makes_true(order, adj
     claim = {**SHORT, **order, "adjacency": adjacency}
     found = check_claim(claim)
     assert found.verdict == "undecided"
+    assert any("n/B batches, rounded down or up" in text and "does not depend on what" in text for text in found.assumptions)
     assert 0.4 * truth < found.lower <= truth
     for end in certificate(claim, digits=6)["bounds"]:
         assert end["side"] == "upper" or float(end["epsilon"]) <= truth
@@ -264,3 +265,10 @@ def test_a_random_order_of_each_run_is_drawn_anew():
     many = one.under(**several(one.run, 50))
     assert many.lower == pytest.approx(one.own.lower, rel=1e-9)  # 150 passes in one order would need far more
     assert many.upper > 5.0 * one.own.upper
+
+
+def test_nothing_is_asked_for_where_another_error_voids():
+    claim = changed(sampler="fixed-order", epsilon=191.0, **PUBLIC)
+    assert check_claim(claim).missing == ("order",)
+    assert 'with order="random"' in check_claim(claim).reason
+    assert check_claim({**claim, "data_dependent": ["scaler"]}).missing == ()

@@ -68,7 +68,8 @@ class Claim:
                         that is not said), "fixed-size" (drawn anew every step without replacement), "full-batch"
     order               of a fixed order: "stored" (the other records keep theirs when one is added), "random" (drawn
                         uniformly, and kept secret)
-    batch_count         batches of an epoch: "public" (a constant, so that batches may be short or empty), "from-data"
+    batch_count         batches of an epoch, n/B rounded down or up: "public" (a constant, so that batches may be short or
+                        empty where a neighbour has fewer records), "from-data"
                         (as many as the records fill)
     adjacency           "add-or-remove", "replace-one", "zero-out"
     unit,               whose privacy: "record" or "user", who owns so many records

@@ -15,7 +15,7 @@ from dpaccount.auditing.outcome import HOLDS, REFUTED, UNDECIDED
 from dpaccount.auditing.passes import LAST_TAKES_ITS_PLACE
 from dpaccount.auditing.printed import lines
 from dpaccount.auditing.readers import read_claims
-from dpaccount.auditing.readings import reading
+from dpaccount.auditing.readings import PASSES, reading
 from dpaccount.auditing.runs import Reading, Run
 from dpaccount.auditing.sheet import FOUND, NOT_CHECKED, Finding, Sheet, short
 from dpaccount.auditing.works import WORKS
@@ -23,6 +23,7 @@ from dpaccount.statement import shown, shown_down, shown_up
 
 STATED = "the run as stated: noise, sizes, sampler and relation are taken from the claim"
 SEEN = "lower ends assume that every noisy update is seen, or a loss whose last iterate tells as much"
+BATCHES = "a pass has n/B batches, rounded down or up, and the order does not depend on what the records hold"
 SECRET = "the order is uniformly random, and neither it nor its seed is released"
 READINGS = (
     ("poisson", "add-or-remove"), ("poisson", "replace-one"), ("shuffled", "zero-out"), ("shuffled", "replace-one"),
@@ -178,10 +179,12 @@ def _judged(claim: Claim) -> ClaimVerdict:
     by_updates = sheet.too_small or next((f.number < 12 for f in findings if f.effect == "refutes"), False)
     if verdict == REFUTED and by_updates and claim.released is None and sheet.hidden:
         reason += "; released is not stated, and this takes every noisy update as seen"
+    voided = any(f.effect == "voids" and f.number > 1 for f in findings)  # then no fact about batches decides
     secret = (SECRET,) if own is not None and LAST_TAKES_ITS_PLACE in own.theorem else ()
     return ClaimVerdict(
         claim, verdict, reason, own.lower if own else 0.0, own.upper if own else math.inf, own.theorem if own else "",
-        (STATED, SEEN, *secret), findings, claim.missing or (sheet.wanted[0] if verdict == UNDECIDED else ()), sheet,
+        (STATED, SEEN, *((BATCHES,) if claim.sampler in PASSES else ()), *secret),
+        findings, claim.missing or (sheet.wanted[0] if verdict == UNDECIDED and not voided else ()), sheet,
     )
 
 
@@ -241,7 +244,8 @@ def _decided(sheet: Sheet, findings: tuple[Finding, ...], told: bool) -> tuple[s
         return UNDECIDED, f"error {voiding[0].number}, {voiding[0].title}: {voiding[0].text}"
     names, best = sheet.wanted
     if names:
-        would = "" if best is None else f" (then epsilon <= {shown_up(best.upper, 7)} is proved for {best.name.split(',')[0]} batches)"
+        kept = ' with order="random"' if "order" in names else ""
+        would = "" if best is None else f" (then epsilon <= {shown_up(best.upper, 7)} is proved for {best.name.split(',')[0]} batches{kept})"
         public = [name for name in names if name in ("batch_count", "normaliser")]
         return UNDECIDED, f"missing: {', '.join(names)}" + (f"; are these public constants{would}?" if public else would)
     return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"

@@ -14,7 +14,7 @@ from dpaccount import _check
 from dpaccount.adjacency import parse
 from dpaccount.auditing.events import classifier_of
 from dpaccount.auditing.family import family_of
-from dpaccount.auditing.game.fingerprint import digest
+from dpaccount.auditing.game.fingerprint import digest, unseen
 from dpaccount.auditing.game.judge import METHODS, SELECTIONS, Judge
 from dpaccount.auditing.game.plan import Plan, planned_budget
 from dpaccount.auditing.game.protocol import OWNER, Game
@@ -70,6 +70,11 @@ def checked(
     judge = Judge(target, level(OWNER, alpha), method, rule, threshold, family, relation, _check.flag(OWNER, "reproducible", reproducible))
     batch, stop = _check.flag(OWNER, "batch", batch), _check.flag(OWNER, "stop", stop)
     game = Game(mechanism, _pair(pair), _seed(seed, store), batch, *_scorers(mechanism, score, step_score, combine, classifier))
+    if store is not None and not judge.reproducible and (hidden := unseen((mechanism, game.pair, score, step_score, combine))):
+        _check.refuse(
+            OWNER, "store", "left out for objects whose content no fingerprint shows, where reproducible=False", hidden,
+            "Nothing would tell this game's runs from another's.",
+        )
     trainer = None if classifier is None else classifier_of(OWNER, classifier)
     name = None if classifier is None else classifier if isinstance(classifier, str) else getattr(classifier, "__qualname__", "own")
     plan = planned_budget(runs, seconds, chunk, batch, pilot, rule, stop and judge.can_settle)
