@@ -245,7 +245,8 @@ def _decided(sheet: Sheet, findings: tuple[Finding, ...], told: bool) -> tuple[s
     names, best = sheet.wanted
     if names:
         kept = ' with order="random"' if "order" in names else ""
-        would = "" if best is None else f" (then epsilon <= {shown_up(best.upper, 7)} is proved for {best.name.split(',')[0]} batches{kept})"
+        kind = "" if best is None else f"{best.name.split(',')[0]} batches{kept}"
+        would = "" if best is None else f" (then epsilon <= {shown_up(best.upper, 7)} is proved for {kind})"
         public = [name for name in names if name in ("batch_count", "normaliser")]
         return UNDECIDED, f"missing: {', '.join(names)}" + (f"; are these public constants{would}?" if public else would)
     return UNDECIDED, f"the claimed {shown(claim.epsilon)} lies between what is needed and what is proved: {own.text}"

@@ -141,8 +141,10 @@ class _Feeder:
 def _reduced(value: Any) -> tuple[str, Iterable[Any]]:
     """Name and parts as pickle takes an object apart: what makes it, of what, its state, its items."""
     kind, made = type(value), value.__reduce_ex__(4)
-    parts = (made,) if isinstance(made, str) else tuple(list(part) if i > 2 and part is not None else part for i, part in enumerate(made[:5]))
-    return f"{kind.__module__}.{kind.__qualname__}", parts
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if isinstance(made, str):
+        return name, (made,)
+    return name, (*made[:3], *(None if items is None else list(items) for items in made[3:5]))
 
 
 def _parts(value: Any) -> tuple[str, Iterable[Any]]:
