@@ -186,6 +186,13 @@ class Search:
             if math.isnan(there) or there == here:
                 continue
             return (there > here) == (other > start)
+        for upward in (True, False):  # alike wherever the family was asked: its own ends are left
+            refused = [v for v, f in self.known.items() if math.isnan(f) and (v > start) == upward and v > USUAL]
+            taken = [v for v, f in self.known.items() if not math.isnan(f)]
+            if refused:
+                edge = self._last_taken(max(taken) if upward else min(taken), min(refused) if upward else max(refused))
+                if self.excess(edge) != here:
+                    return (self.excess(edge) > here) == upward
         return False
 
     def _enclose(self, start: float, rising: bool) -> tuple[float | None, float | None]:

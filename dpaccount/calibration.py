@@ -52,7 +52,7 @@ def calibrate(
     -------
     Calibration
         `value` is feasible; unless its status says otherwise the boundary lies between it and
-        `infeasible`, at a relative distance below 1e-9 (or the next whole number).
+        `infeasible`, at a relative distance below 1e-9, or what the bracket of the curve leaves open (or the next whole number).
 
     Raises
     ------
