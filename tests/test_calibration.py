@@ -13,7 +13,7 @@ FAMILIES = {
     "noise of a long run": lambda s: 10**6 * PoissonSampled(Gaussian(s), 1e-4),
     "noise without sampling": lambda s: 10 * Gaussian(s),
     "noise beside what is spent": lambda s: 100 * PoissonSampled(Gaussian(s), 0.05) + Gaussian(300.0),
-    "sampled Laplace": lambda s: 2000 * PoissonSampled(Laplace(s), 0.02),
+    "noise of Laplace": lambda s: 50 * Laplace(s),
     "probability": lambda q: 500 * PoissonSampled(Gaussian(1.5), q),
 }
 TARGETS = {
