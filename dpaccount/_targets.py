@@ -14,7 +14,7 @@ from dpaccount import _check
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.curves.trade_off import TradeOffFunction
 from dpaccount.engines.line.saddle import Hint
-from dpaccount.results import Bounds
+from dpaccount.results import Bounds, Status
 
 NOTHING = -1e9  # the excess where delta is 0: below that of every delta that is not
 
@@ -152,7 +152,11 @@ class _Shortfall(Excess):
         if isinstance(function, TradeOffFunction):
             function.hint = self.hint
             found = function(self.alpha)
-            self.hint = function.hint
+            if found.status is Status.WIDE and math.isfinite(self.hint):  # led astray
+                function.hint = math.nan
+                again = function(self.alpha)
+                found = again if again.lower > found.lower else found
+            self.hint = math.nan if found.status is Status.WIDE else function.hint
         else:
             found = profile.trade_off(self.alpha)
         if not (0.0 < self.alpha < 1.0 and 0.0 < self.beta < 1.0 - self.alpha):

@@ -207,3 +207,18 @@ def test_a_calibration_has_a_table() -> None:
     html = found._repr_html_()
     for part in ("1.5", "epsilon &lt;= 2", "1.75", "1.25"):
         assert part in html
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 0.01, 0.3])
+@pytest.mark.parametrize("noise", [1.0, 4.0, 31.0])
+def test_many_laplace_steps_are_as_narrow_as_their_delta(noise, alpha):
+    """A smoothed engine asked for something rough still answers: the supremum over a grid of its deltas is approached from above."""
+    profile = PrivacyProfile(50 * Laplace(noise))
+    found = profile.trade_off(alpha)
+    deltas = profile.delta(epsilon=GRID)
+    assert found.lower >= np.max(1.0 - deltas.upper - np.exp(GRID) * alpha) - 2e-3 * found.upper
+    assert found.upper >= np.max(1.0 - deltas.lower - np.exp(GRID) * alpha)
+    assert found.upper - found.lower < 5e-3 * found.upper
+
+
+GRID = np.linspace(-0.5, 12.0, 26)

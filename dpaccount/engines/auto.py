@@ -30,6 +30,7 @@ FAR = 1e4  # e^-FAR is nothing beside 1
 LARGEST = 1e12  # the largest epsilon at which a line is drawn
 FAILS = (CannotVouch, ZeroDivisionError, OverflowError)  # doubles that ran out of range vouch for nothing
 NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
+ROUGH = 0.01  # the same where any answer will do
 NEARLY = 0.05  # the same below the smallest double
 SMALLEST = -708.0
 WIDE = 10.0  # far in the tail no lattice betters a bracket narrower than this
@@ -185,6 +186,9 @@ def _bracket(pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed
 
 
 def _enough(found: LogDelta, goal: float, width: float) -> bool:
+    """Narrow, or off the goal; a goal above every log delta asks for something rough, but for an answer."""
+    if goal > 0.0:
+        return found.upper - found.lower < max(width, ROUGH)
     return found.upper - found.lower < width or found.upper < goal or found.lower > goal
 
 
