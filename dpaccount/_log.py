@@ -186,3 +186,22 @@ def polar_slip(error: Any, log_size: Any) -> Any:
 def log_geometric(log_ratio: float) -> float:
     """log of r + r^2 + ... for r = e^log_ratio, infinite unless r < 1."""
     return log_ratio - math.log(-math.expm1(log_ratio)) if log_ratio < 0.0 else math.inf
+
+
+def exp_from_above(log_value: Any) -> Any:
+    """e^v, and where that has lost digits or underflowed, the next double: no upper end is below what it bounds."""
+    with np.errstate(under="ignore"):
+        found = np.exp(log_value)
+    thin = (log_value < THIN) & (log_value > -np.inf)
+    return np.where(thin, found + SMALLEST, found)[()] if np.any(thin) else found
+
+
+def exp_from_below(log_value: Any) -> Any:
+    """The same from below, at least 0."""
+    with np.errstate(under="ignore"):
+        found = np.exp(log_value)
+    thin = (log_value < THIN) & (log_value > -np.inf)
+    return np.where(thin, np.maximum(found - SMALLEST, 0.0), found)[()] if np.any(thin) else found
+
+
+THIN, SMALLEST = -707.0, 5e-324

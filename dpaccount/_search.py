@@ -76,7 +76,7 @@ class Search:
                 return None
             here = quick.excess(start)
             if here > -999.0:  # the other end of a first secant
-                quick.excess(start * math.exp(min(max(here / self.target.excess.steep, -0.5), 0.5) or 0.1))
+                quick.excess(quick._inside(start * math.exp(min(max(here / self.target.excess.steep, -0.5), 0.5) or 0.1)))
             return quick._crossing() or quick._crossing_between(*quick._enclose(start, quick._direction(start)))
         except (ArithmeticError, ValueError):
             return None
@@ -111,7 +111,7 @@ class Search:
         here = self.excess(value)
         for k in range(3):
             move = -here / slope
-            other = value * math.exp(move + math.copysign(0.45 * 4**k * self.width, move or slope))
+            other = self._inside(value * math.exp(move + math.copysign(0.45 * 4**k * self.width, move or slope)))
             there = self.excess(other)
             if other != value and (here <= 0.0) != (there <= 0.0) and not math.isnan(here + there):
                 feasible, infeasible = self._shrink(*((value, other) if here <= 0.0 else (other, value)))
@@ -134,8 +134,9 @@ class Search:
             return PrivacyProfile(made, self.adjacency, method=self.method)
         if self.method == "estimate" and isinstance(made, PrivacyProfile) and made.method == "auto":
             return PrivacyProfile(made.guarantee, made.adjacency, method=self.method, conversion=made.conversion)
-        if not (hasattr(made, "delta") and hasattr(made, "epsilon")):
-            _check.refuse("calibrate", "family", "a function to guarantees, or to objects with .delta and .epsilon", made, kind=TypeError)
+        if not all(hasattr(made, name) for name in self.target.needs):
+            domain = f"a function to guarantees, or to objects with {' and '.join(f'.{name}' for name in self.target.needs)}"
+            _check.refuse("calibrate", "family", domain, made, kind=TypeError)
         return made
 
     def excess(self, value: float) -> float:
@@ -160,6 +161,10 @@ class Search:
                     raise
                 self.known[value] = math.nan  # so small that an engine leaves the range of doubles: the search ends before it
         return self.known[value]
+
+    def _inside(self, value: float) -> float:
+        """The value, or the end of the range beyond which it lies."""
+        return min(max(value, self.low), self.high)
 
     def _start(self, free: bool) -> float:
         low, high = self.low or min(1e-12, 1e-3 * self.high), self.high
@@ -243,9 +248,6 @@ class Search:
 
     def _last_taken(self, good: float, bad: float) -> float:
         """The value nearest to `bad` that the family takes: its own end (such as probability 1) is hit exactly."""
-        for nice in (1.0, 0.0):
-            if min(good, bad) <= nice <= max(good, bad) and not math.isnan(self.excess(nice)):
-                return nice
         for _ in range(60):
             middle = (good + bad) / 2
             if self.integer:
@@ -258,6 +260,9 @@ class Search:
                 good = middle
             if abs(good - bad) <= 1e-12 * abs(good):
                 break
+        for nice in (1.0, 0.0):
+            if abs(nice - good) <= 1e-9 * max(nice, 1e-9) and not math.isnan(self.excess(nice)):
+                return nice
         return good
 
     def _shrink(self, feasible: float, infeasible: float) -> tuple[float, float]:
@@ -317,7 +322,10 @@ class Search:
                 raise NumericalFailure(
                     f"`calibrate` cannot confirm {self.target.text} at {value:g}: asked there anew, it is {float(achieved):.12g}."
                 )
-            value = value + towards if self.integer else value * (1 + towards * 4.0**k * _first_move(achieved))
+            moved = self._inside(value + towards if self.integer else value * (1 + towards * 4.0**k * _first_move(achieved)))
+            if moved == value:
+                raise NumericalFailure(f"`calibrate` cannot confirm {self.target.text} at {value:g}, the end of its range.")
+            value = moved
             achieved = self.target.achieved(self.profile(value))
         return Calibration(
             int(value) if self.integer else value, achieved, self.target.text, status, infeasible, len(self.known), achieved.notes

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from scipy.special import ndtri
 
@@ -41,6 +41,7 @@ class Target:
     achieved: Callable[[Any], Bounds]
     trivial: bool
     missed: Callable[[Bounds], bool]
+    needs: tuple[str, ...] = ("delta", "epsilon")  # what an object that is no guarantee must have
 
 
 def target_of(
@@ -59,7 +60,9 @@ def target_of(
         return _error_target(alpha, beta)
     a = _one("advantage", advantage, "", high=1.0)
     excess = _Gap(0.0, math.log(a) if a else -math.inf)
-    return Target(f"advantage <= {a:g}", excess, lambda p: p.delta(epsilon=0.0), a >= 1.0, lambda found: bool(found.upper > a))
+    return Target(
+        f"advantage <= {a:g}", excess, lambda p: _bounds(p.delta(epsilon=0.0)), a >= 1.0, lambda found: bool(found.upper > a), ("delta",)
+    )
 
 
 def _one(name: str, value: Any, hint: str, **limits: float) -> float:
@@ -80,7 +83,7 @@ def _privacy_target(epsilon: float | None, delta: float | None) -> Target:
     def achieved(profile: Any) -> Bounds:
         if isinstance(profile, PrivacyProfile):
             profile._evaluator.look_at(excess.hint, e)
-        return profile.epsilon(delta=d)  # type: ignore[no-any-return]
+        return _bounds(profile.epsilon(delta=d))
 
     return Target(f"epsilon <= {e:g} at delta = {d:g}", excess, achieved, d >= 1.0, lambda b: bool(b.upper > e))
 
@@ -95,8 +98,16 @@ def _error_target(alpha: float | None, beta: float | None) -> Target:
         )
     return Target(
         f"false negative rate >= {b:g} at false positive rate {a:g}",
-        _Shortfall(a, b), lambda p: p.trade_off(a), b == 0.0, lambda found: bool(found.lower < b),
+        _Shortfall(a, b), lambda p: _bounds(p.trade_off(a), "lower"), b == 0.0, lambda found: bool(found.lower < b), ("trade_off",),
     )
+
+
+def _bounds(value: Any, safe: Literal["upper", "lower"] = "upper") -> Bounds:
+    """What an object of one's own answers, a number perhaps, which is taken as it is."""
+    if isinstance(value, Bounds):
+        return value
+    number = float(value)
+    return Bounds(number, number, number, False, "the family's own", safe=safe)
 
 
 class _Gap(Excess):
@@ -158,7 +169,7 @@ class _Shortfall(Excess):
                 found = again if again.lower > found.lower else found
             self.hint = math.nan if found.status is Status.WIDE else function.hint
         else:
-            found = profile.trade_off(self.alpha)
+            found = _bounds(profile.trade_off(self.alpha), "lower")
         if not (0.0 < self.alpha < 1.0 and 0.0 < self.beta < 1.0 - self.alpha):
             return self.beta - float(found.lower), float(found.width)
         far = self._as_gaussian(float(found.lower))

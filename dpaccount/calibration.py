@@ -33,7 +33,8 @@ def calibrate(
     Parameters
     ----------
     family : callable
-        One number to a guarantee, or to anything with ``.delta(epsilon=...)`` and ``.epsilon(delta=...)``.
+        One number to a guarantee, or to anything with ``.delta(epsilon=...)`` and ``.epsilon(delta=...)`` (for error rates with
+        ``.trade_off(false_positive_rate)``), as a `Bounds` or a number, which is taken as it is.
         It must be monotone; which way is found by probing. Values it refuses by ValueError bound the search.
     epsilon, delta : float, together
         The target delta(epsilon) <= delta; epsilon >= 0, delta in [0, 1].

@@ -88,3 +88,51 @@ def test_the_search_by_estimates_agrees_with_the_search_by_proof(target):
     by_estimates = calibrate(FAMILIES["noise of a sampled run"], **target)
     proved = calibrate(FAMILIES["noise of a sampled run"], method="line", **target)
     assert by_estimates.value == pytest.approx(proved.value, rel=2e-9)
+
+
+def capped(most):
+    """A family that refuses whatever is larger."""
+    def family(value):
+        if value > most:
+            raise ValueError(f"at most {most}")
+        return Gaussian(float(value))
+
+    return family
+
+
+@pytest.mark.parametrize("options", [{}, {"bracket": (0.1, 8.0)}, {"bracket": (0.5, 100.0)}, {"bracket": (0.2, 20.0)}], ids=str)
+def test_a_family_is_searched_up_to_where_it_refuses(options):
+    found = calibrate(capped(7.0), epsilon=1.0, delta=1e-5, **options)
+    assert found.value == pytest.approx(3.730631634816464, rel=1e-9)
+    assert calibrate(capped(7), epsilon=1.0, delta=1e-5, integer=True).value == 4
+
+
+@pytest.mark.parametrize("bracket", [(0.95, 2.0), (0.9591, 1.918), (0.5, 0.97)])
+def test_no_value_outside_the_bracket_is_asked(bracket):
+    def family(s):
+        assert bracket[0] <= s <= bracket[1]
+        return FAMILIES["noise of a sampled run"](s)
+
+    assert calibrate(family, epsilon=2.0, delta=1e-5, bracket=bracket).value == pytest.approx(0.95910155, rel=1e-7)
+
+
+class Plain:
+    """Of one's own: the analytic Gaussian, in numbers."""
+
+    def __init__(self, sigma):
+        self.profile = PrivacyProfile(Gaussian(sigma))
+
+    def delta(self, epsilon):
+        return float(self.profile.delta(epsilon=epsilon))
+
+    def epsilon(self, delta):
+        return float(self.profile.epsilon(delta=delta))
+
+
+def test_objects_of_ones_own_may_answer_in_numbers():
+    found = calibrate(Plain, epsilon=1.0, delta=1e-5)
+    assert found.value == pytest.approx(3.730631634816464, rel=1e-8)
+    assert (found.achieved.certified, found.achieved.method) == (False, "the family's own")
+    assert calibrate(Plain, advantage=0.1).achieved.upper <= 0.1
+    with pytest.raises(TypeError, match=r"objects with \.trade_off"):
+        calibrate(Plain, false_positive_rate=0.01, false_negative_rate=0.9)

@@ -230,3 +230,19 @@ def test_a_search_that_begins_where_delta_is_0_finds_where_it_is_not(bracket):
     found = calibrate(lambda e: 806 * ExponentialMechanism(e), epsilon=8.0, delta=1e-5, bracket=bracket)
     assert float(found) == pytest.approx(0.11047897, rel=1e-6)
     assert found.status is Status.OK
+
+
+@pytest.mark.parametrize(("pair", "epsilon"), [
+    (Gaussian(1.0), 60.0), (1000 * PoissonSampled(Gaussian(1.0), 0.01), 500.0), (Gaussian(1.0), 38.2), (10 * Gaussian(3.0), 40.0),
+])
+def test_no_upper_end_of_delta_underflows(pair, epsilon):
+    """What is above 0 is never said to be 0; whoever asks is sent to log_delta."""
+    found, log = PrivacyProfile(pair).delta(epsilon=epsilon), PrivacyProfile(pair).log_delta(epsilon=epsilon)
+    assert log.lower > -np.inf
+    assert 0.0 <= found.lower <= found.upper
+    assert found.upper > 0.0
+    assert mp.log(mp.mpf(float(found.upper))) >= log.upper - 1e-12 * abs(log.upper)
+    assert found.lower == 0.0 or mp.log(mp.mpf(float(found.lower))) <= log.lower + 1e-12 * abs(log.lower)
+    assert any("log_delta" in note for note in found.notes) == (log.upper < -707.0)
+    both = PrivacyProfile(pair).delta(epsilon=[epsilon, 1.0])
+    assert both.upper[0] > 0.0

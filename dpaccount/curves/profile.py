@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpaccount import _check
+from dpaccount._log import THIN, exp_from_above, exp_from_below
 from dpaccount.adjacency import Adjacency, parse
 from dpaccount.bestof import BestOf
 from dpaccount.conversions import CONVERSIONS
@@ -23,7 +25,7 @@ from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.renyi import RenyiBound
 from dpaccount.results import Bounds, LogDelta, Status, is_wide
 
-LOG_MIN = -708.0
+UNDERFLOW = "delta is below 1e-307, where a double has few digits or none: log_delta has them"
 SHARED = 6  # so many epsilons in one call share contours
 
 
@@ -113,11 +115,16 @@ class PrivacyProfile:
     # delta
 
     def delta(self, epsilon: Any) -> Bounds:
-        """delta(eps) for any real eps (array); the upper end is the safe side."""
+        """delta(eps) for any real eps (array); the upper end is the safe side.
+
+        A delta below 1e-307 lies between two neighbouring doubles, 0 perhaps among them: `log_delta` has its digits.
+        """
         logs, answers = self._log_deltas("delta", epsilon)
         with np.errstate(under="ignore"):
-            lower, middle, upper = (np.exp(v) for v in logs)
-        return self._bounds(lower, middle, upper, answers)
+            middle = np.exp(logs[1])
+        found = self._bounds(exp_from_below(logs[0]), middle, exp_from_above(logs[2]), answers)
+        thin = np.any((logs[2] > -np.inf) & (logs[2] < THIN))
+        return replace(found, notes=(*found.notes, UNDERFLOW)) if thin else found
 
     def log_delta(self, epsilon: Any) -> Bounds:
         """log delta(eps): keeps its digits where delta underflows; -inf where delta is 0."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount import _check
-from dpaccount._log import ULP
+from dpaccount._log import ULP, exp_from_above, exp_from_below
 from dpaccount.conversions import CONVERSIONS
 from dpaccount.results import Bounds, Status
 
@@ -130,7 +130,8 @@ class LastIterate(ABC):
         """
         logs, name = self._answer("delta", epsilon, index, method, conversion, instance)
         with np.errstate(under="ignore"):
-            ends = [np.exp(v) if np.size(v) < 2 or any(v.strides) else np.broadcast_to(np.exp(v.flat[0]), v.shape) for v in logs]
+            kinds = zip((exp_from_below, np.exp, exp_from_above), logs, strict=True)
+            ends = [e(v) if np.size(v) < 2 or any(v.strides) else np.broadcast_to(e(v.flat[0]), v.shape) for e, v in kinds]
         return self._bounds(ends, name, instance, logs[0])
 
     def log_delta(
