@@ -130,7 +130,7 @@ class LastIterate(ABC):
         """
         logs, name = self._answer("delta", epsilon, index, method, conversion, instance)
         with np.errstate(under="ignore"):
-            kinds = zip((exp_from_below, np.exp, exp_from_above), logs, strict=True)
+            kinds: list[tuple[Any, Any]] = list(zip((exp_from_below, np.exp, exp_from_above), logs, strict=True))
             ends = [e(v) if np.size(v) < 2 or any(v.strides) else np.broadcast_to(e(v.flat[0]), v.shape) for e, v in kinds]
         return self._bounds(ends, name, instance, logs[0])
 
