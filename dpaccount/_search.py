@@ -380,8 +380,8 @@ class Search:
 
 def _first_move(achieved: Bounds) -> float:
     """How far, relatively, a value moves at first if the answer there misses its target: by what its bracket leaves open."""
-    size = abs(float(achieved.estimate))
-    width = float(achieved.upper - achieved.lower) / size if size > 0.0 else 0.0
+    size, one_sided = abs(float(achieved.estimate)), achieved.safe == "upper" and not achieved.lower > 0.0
+    width = 0.0 if one_sided or not size > 0.0 else float(achieved.upper - achieved.lower) / size
     return max(3e-12, min(0.6 * width, 1e-4)) if width == width else 3e-12
 
 
