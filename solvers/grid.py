@@ -105,9 +105,10 @@ def on_grid(value: Array, noise: Array, scale: float, step: float | None = None,
             _check.refuse("Gate", "scale", "above 0 where there is noise", scale)
         return value.copy()
     grid = step_below(scale) if step is None else step
-    total, lost = two_sum(value, noise)
-    if low is not None:
-        total, lost = two_sum(total, lost + low)
+    with np.errstate(invalid="ignore"):  # infinities are refused below
+        total, lost = two_sum(value, noise)
+        if low is not None:
+            total, lost = two_sum(total, lost + low)
     within_reach(total, scale)
     steps = np.rint(total / grid)
     rest = total - steps * grid  # exact: both are multiples of an ulp that is finer than the grid

@@ -94,5 +94,6 @@ def _range(aim: Budget) -> float:
     if aim.delta == 0.0 or aim.epsilon > 300.0:  # a range of epsilon keeps it; so far out delta buys next to nothing
         return aim.epsilon
     beyond = 2.0 - 4.0 * math.log1p(-math.sqrt(aim.delta))  # with so much more range delta is larger
-    bracket = (max(aim.epsilon, 1e-8), min(2.0 * aim.epsilon + beyond, 700.0))  # below epsilon delta is 0 all along
+    least = max(aim.epsilon, 1e-8) * (1.0 - 1e-10)  # below epsilon delta is 0 all along; a hair for rounding
+    bracket = (least, min(2.0 * aim.epsilon + beyond, 700.0))
     return float(calibrate(ExponentialMechanism, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency, bracket=bracket))

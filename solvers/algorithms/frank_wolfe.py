@@ -219,7 +219,7 @@ def selection_noise(steps: int, aim: Budget) -> float:
     found = calibrate(
         lambda eta: steps * ExponentialMechanism(eta), epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency,
         # basic composition keeps the budget, and far below it epsilon is 0 everywhere; one pick of twice the range breaks it
-        bracket=(max(aim.epsilon / steps, 1e-8), min(2.0 * aim.epsilon + 2.0, 700.0)),
+        bracket=(max(aim.epsilon / steps, 1e-8) * (1.0 - 1e-10), min(2.0 * aim.epsilon + 2.0, 700.0)),
     )  # fmt: skip
     return float(found)
 
