@@ -16,9 +16,9 @@ from dpaccount.pair import DominatingPair, Guarantee
 from dpaccount.results import Bounds, Calibration, NumericalFailure, Status
 
 WIDTH = 5e-10  # relative width of the final bracket
-NEAR = 2e-9  # what the last point may move an interpolation by: less than a hundredth of that is left
-COARSE = 0.01  # a bracket in which interpolation goes on
 FINEST = 4e-14  # the same where the curve itself is that sharp
+COARSE = 0.01  # and of a bracket in which the search by estimates goes on by interpolation
+NEAR = 2e-9  # which ends when its last point moves it by less than this: a small part of that is left
 LOWEST, HIGHEST = 1e-300, 1e12
 USUAL = 1e-9  # below it, which only targets such as delta = 1e-12 for a delta need, the search runs in leaps
 MAX_EVALUATIONS = 120

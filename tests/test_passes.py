@@ -272,3 +272,10 @@ def test_nothing_is_asked_for_where_another_error_voids():
     assert check_claim(claim).missing == ("order",)
     assert 'with order="random"' in check_claim(claim).reason
     assert check_claim({**claim, "data_dependent": ["scaler"]}).missing == ()
+
+
+@pytest.mark.parametrize(("delta", "verdict"), [(0.95, "undecided"), (0.85, "refuted")])
+def test_without_noise_a_dropped_batch_may_never_show_a_record(delta, verdict):
+    """1000 records in batches of 300, of which the last 100 are left out: four steps show one with probability 0.93."""
+    fields = {"dataset_size": 1000, "batch_size": 300, "steps": 4, "noise_multiplier": 0.0, "adjacency": "zero-out", "sampler": "shuffled"}
+    assert check_claim({**fields, "delta": delta, "epsilon": 1.0}).verdict == verdict

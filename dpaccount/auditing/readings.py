@@ -70,10 +70,12 @@ def _reading(run: Run, sampler: str, adjacency: str, proved: bool, haste: str) -
 
 
 def _seen(run: Run, sampler: str) -> float:
-    """The probability that a record is in some batch."""
+    """The probability that a record is in some batch; of passes, whose last batch may be dropped, from below."""
     if run.rate == 1.0 or sampler == "full-batch" or (sampler == "fixed-order" and run.order != "random"):
         return 1.0
-    return min(run.steps * run.rate, 1.0) if sampler in PASSES else -math.expm1(run.steps * math.log1p(-run.rate))
+    if sampler in PASSES:
+        return min(min(run.steps, math.floor(1.0 / run.rate)) * run.rate, 1.0)
+    return -math.expm1(run.steps * math.log1p(-run.rate))
 
 
 def _nothing(run: Run, adjacency: str) -> bool:

@@ -16,6 +16,7 @@ from dpaccount.calibration import calibrate
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.mechanisms.gaussian import Gaussian
 from dpaccount.pair import DominatingPair, Step
+from dpaccount.results import NumericalFailure
 from dpaccount.sampling.poisson import PoissonSampled
 from solvers.arguments import (
     PRIVATE_SIZE,
@@ -272,11 +273,11 @@ def _least_noise(aim: Budget, steps: int, probability: float, before: Dominating
         return closed
     family = partial(_composed, steps, probability=probability, before=before)
     found = float(calibrate(family, epsilon=aim.epsilon, delta=aim.delta, adjacency=aim.adjacency))
-    for more in (0.0, *(1e-9 * 8.0**k for k in range(6))):  # what reading epsilon back by another route can lose
+    for more in (0.0, *(1e-9 * 8.0**k for k in range(8))):  # what reading epsilon back by another route can lose
         kept = PrivacyProfile(family(found * (1.0 + more)), aim.adjacency).epsilon(delta=aim.delta)
         if kept.upper <= aim.epsilon:
             return found * (1.0 + more)
-    return found
+    raise NumericalFailure(f"`gradient_descent` cannot confirm epsilon <= {aim.epsilon:g} at delta = {aim.delta:g} near noise {found:g}.")
 
 
 def _composed(steps: int, sigma: float, probability: float, before: DominatingPair | None) -> DominatingPair:
