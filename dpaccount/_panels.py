@@ -38,7 +38,7 @@ def graded(
 
     Panels whose bound exceeds its share of e^-goal are halved. The error is relative at both ends of the tilts.
     """
-    low, high = max(window[0], cuts[0]), min(window[1], cuts[1])
+    low, high = _trimmed(evaluate, strip, (max(window[0], cuts[0]), min(window[1], cuts[1])), tilts, goal)
     for _ in range(16):
         found = _halved(evaluate, strip, scale, (low, high), tilts, rate, most, goal)
         if found is None:
@@ -53,6 +53,25 @@ def graded(
         more = 0.3 * (high - low)  # up to a cut, and never beyond it
         low, high = max(low - more * (left > -goal), cuts[0]), min(high + more * (right > -goal), cuts[1])
     return None
+
+
+def _trimmed(
+    evaluate: Callable[[Array], tuple[Array, Array]], strip: Strip, window: tuple[float, float], tilts: tuple[float, float], goal: float
+) -> tuple[float, float]:
+    """The window without ends that hold nothing: under a steep tilt panels there would follow a fast wave of no weight."""
+    low, high = window
+    x = low + (high - low) * _SEEN
+    loss, log_p = evaluate(x)
+    room = [float((log_p + tilt * loss).max()) + math.log((high - low) / x.size) - goal - 2.0 for tilt in tilts]
+    first, last = 0, x.size - 1
+    while first < last and strip.below(float(x[first]), tilts[0]) < room[0]:
+        first += 1
+    while last > first and strip.above(float(x[last]), tilts[1]) < room[1]:
+        last -= 1
+    return float(x[first - 1]) if first else low, float(x[last + 1]) if last < x.size - 1 else high
+
+
+_SEEN = (np.arange(48) + 0.5) / 48
 
 
 def _halved(

@@ -123,6 +123,7 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = _panels.graded
     monkeypatch.setattr(SampledStrip, "above", lambda *facts: -np.inf)
     monkeypatch.setattr(SampledStrip, "below", lambda *facts: -np.inf)
+    monkeypatch.setattr(_panels, "_trimmed", lambda evaluate, strip, window, *facts: window)  # it rests on both
 
     def narrow(evaluate: Any, strip: Any, scale: float, window: tuple[float, float], *more: Any) -> Any:
         (first, last), (low, high) = more[0], window

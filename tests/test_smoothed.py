@@ -54,6 +54,16 @@ def test_the_recursion_holds_the_reference(row):
         assert found.upper - found.lower < 0.02
 
 
+@pytest.mark.parametrize(("sigma", "q", "steps", "epsilon"), [(0.788, 8.31e-4, 2, 1.537e-3), (1.37, 0.0793, 3, 0.1903)])
+def test_add_near_its_upper_edge_is_narrow(sigma, q, steps, epsilon):
+    """Under the tilt nearly all outcomes weigh nothing, and take no nodes."""
+    pair = steps * PoissonSampled(Gaussian(sigma), q).reversed()
+    found = smoothed.log_delta(pair, epsilon)
+    assert found.certified
+    assert found.upper - found.lower < 1e-6
+    assert overlap(found, recursion.log_delta(pair, epsilon))
+
+
 KNOWN = ((0.3, 1e-3, 1000, 5.0, 0.02573877564047), (1.0, 1e-3, 10, 0.2, 7.561884733033e-10))
 
 

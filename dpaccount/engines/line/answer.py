@@ -174,6 +174,10 @@ def _left_out(pair: DominatingPair) -> float:
     return log_total(np.array([math.log(count) + step.log_left_out for step, count in pair.terms]))
 
 
+class NoLine(CannotVouch):
+    """No line ends, and a sum over jumps would not either."""
+
+
 class Nearby:
     """`log_delta` of one pair for a root finder: the last contour answers again while it reaches, else shows where to look."""
 
@@ -193,11 +197,21 @@ class Nearby:
         try:
             if self._last is None or not self._last.reaches(epsilon):
                 self._last = None
-                self._last = contour(pair, epsilon, self.hint)
+                self._last = self._contour(pair, epsilon)
                 self.hint = self._last.hint
             return answer(self._last, epsilon)
+        except NoLine:
+            raise
         except CannotVouch:
             return self._expanded(pair, epsilon)
+
+    def _contour(self, pair: DominatingPair, epsilon: float) -> Contour:
+        try:
+            return contour(pair, epsilon, self.hint)
+        except CannotVouch as error:
+            if expansion.few_samples(pair):
+                raise NoLine(str(error)) from error
+            raise
 
     def _expanded(self, pair: DominatingPair, epsilon: float) -> LogDelta:
         found, self._level = expansion.log_delta(pair, epsilon, self._level)

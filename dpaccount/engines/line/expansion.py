@@ -28,8 +28,9 @@ from dpaccount.engines.line.saddle import RATE, Hint
 from dpaccount.engines.line.terms import Part, Term
 from dpaccount.engines.many.family import families
 from dpaccount.engines.vouch import CannotVouch, Overflow
-from dpaccount.pair import DominatingPair, Step
+from dpaccount.pair import DominatingPair, Reversed, Step
 from dpaccount.results import LogDelta
+from dpaccount.sampling.poisson import PoissonSampled
 
 VOUCH = 1e-3  # a wider bracket is not an answer
 MOST_JUMPS = 24
@@ -37,6 +38,7 @@ MOST_LINES = 60
 NEGLIGIBLE = 30.0  # what lies below e^-NEGLIGIBLE of the answer is bounded, not computed
 LARGEST = 600.0  # of tilt times loss, in a body
 TRIES = 6
+FEW = 12.0  # expected samples
 
 
 class Bounded(NamedTuple):
@@ -377,6 +379,17 @@ def bounded(pair: DominatingPair, epsilon: float, most: float = 0.0) -> LogDelta
     middle = high if low == -np.inf else max(value, low)
     proved = level.proved and jump.margin.bounded
     return LogDelta(low - slack, min(middle, high), min(high + slack, 0.0), proved, "line", 1.0, min(jump.log_q, 0.0))
+
+
+def _samples(step: Step) -> float:
+    """How many samples one step is expected to take; an unsampled one counts as one."""
+    inner = step.step if isinstance(step, Reversed) else step
+    return inner.sampling_probability if isinstance(inner, PoissonSampled) else 1.0
+
+
+def few_samples(pair: DominatingPair) -> bool:
+    """Whether so few samples are expected that no line of the body ends where a plain one does not."""
+    return sum(count * _samples(step) for step, count in pair.terms) < FEW
 
 
 def log_delta(pair: DominatingPair, epsilon: float, near: Nearby | None = None) -> tuple[LogDelta, Nearby]:
