@@ -43,6 +43,7 @@ ENGINES = {
     "line": "contour integral at the saddle point",
     "circle": "contour integral over one period of a lattice",
     "smoothed": "contour integral of the smoothed curve, between two convex bounds",
+    "chords": "two steps between chords and means of a convex curve",
     "recursion": "step by step over a grid, between chords",
     "lattice": "tilted FFT on a loss lattice, rounded both ways",
     "balls": "contour integral in ball arithmetic",

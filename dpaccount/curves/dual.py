@@ -237,7 +237,7 @@ class Tangent:
             # one point of a normal loss N(-mu^2/2, mu^2) tells mu
             _, e, t = points[0]
             inner = math.sqrt(max(t * t - 2.0 * e, 0.0))
-            mu = max(inner - t if e <= 0.0 else -t - inner, 1e-12)
+            mu = max(inner - t if e <= 0.0 else -t - inner, math.exp(self.dual.known[e].estimate), 1e-12)  # delta(0) is about .4 mu
             return e + (t - self.target) * mu
         return math.nan
 

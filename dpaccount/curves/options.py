@@ -202,7 +202,7 @@ class PairOption:
     @staticmethod
     def _next_to_top(side: DominatingPair, log_delta: float) -> invert.Root | None:
         """The epsilon next to the largest loss, where it is seen to lie there."""
-        single = side.loss_range[1] < np.inf and not families(side)[1] and auto.select(side).engine in ("line", "smoothed")
+        single = side.loss_range[1] < np.inf and not families(side)[1] and auto.select(side).engine in ("line", "smoothed", "chords")
         ends = closed.near_top(side, log_delta) if single else None
         if ends is None:
             return None

@@ -38,7 +38,7 @@ class PrivacyProfile:
         What is known about the mechanism, e.g. ``1000 * PoissonSampled(Gaussian(1.0), 0.01)``.
     adjacency : {"add-or-remove", "replace-one", "zero-out", "as-written"}
         The relation on data sets. ``as-written`` takes the ordered pair of the expression itself.
-    method : {"auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls", "estimate"}
+    method : {"auto", "closed", "line", "smoothed", "chords", "recursion", "circle", "lattice", "balls", "estimate"}
         The engine; see `select`. ``lattice`` gives a certified bracket for every pair, ``balls`` one of a double's width by
         ball arithmetic where it has a proof (extra ``dpaccount[certify]``), ``estimate`` ten digits in half the time,
         without a proof, and the answer of ``auto``, certified or not, where it has none.

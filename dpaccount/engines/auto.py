@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpaccount import _check
 from dpaccount._log import ULP, log1m_exp
-from dpaccount.engines import closed, recursion
+from dpaccount.engines import chords, closed, recursion
 from dpaccount.engines.balls import face
 from dpaccount.engines.circle import answer as circle
 from dpaccount.engines.lattice import answer as lattice
@@ -24,7 +24,7 @@ from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta, NumericalFailure
 
-METHODS = ("auto", "closed", "line", "smoothed", "recursion", "circle", "lattice", "balls", "estimate")
+METHODS = ("auto", "closed", "line", "smoothed", "chords", "recursion", "circle", "lattice", "balls", "estimate")
 MANY = 2000  # combinations of atoms on a lattice that take longer to enumerate than the circle takes
 FAR = 1e4  # e^-FAR is nothing beside 1
 LARGEST = 1e12  # the largest epsilon at which a line is drawn
@@ -68,6 +68,8 @@ def _selected(pair: DominatingPair) -> Selection:
         return Selection("circle", "every loss lies on one lattice: contour over one period of the characteristic function")
     if closed.supports(pair):
         return Selection("closed", f"{closed.kind(pair)}: exact to rounding")
+    if chords.serves(pair):
+        return Selection("chords", "two steps whose characteristic function hardly decays: between chords and means of a convex curve")
     if not any(_has_density(step) for step, _ in pair.terms):
         return Selection(
             "smoothed", "the loss has atoms only, off any lattice, so the characteristic function never decays: a smooth kernel brackets"
@@ -123,6 +125,11 @@ def log_delta(
             return smooth(pair, epsilon, goal)
         except FAILS as error:
             raise NumericalFailure(f"`method='smoothed'` finds no line here: {error}. Use 'auto'.") from error
+    if method == "chords":
+        try:
+            return chords.log_delta(pair, epsilon, goal)
+        except CannotVouch as error:
+            raise NumericalFailure(f"`method='chords'` does not apply here: {error}. Use 'auto'.") from error
     if method == "recursion":
         try:
             return recursion.log_delta(pair, epsilon, goal)
@@ -138,13 +145,22 @@ def log_delta(
                 return quick(pair, epsilon)
     if engine == "closed":
         return closed.log_delta(pair, epsilon)
+    near = closed.beside_top(pair, epsilon) if engine in ("line", "smoothed", "chords") else None
+    if near is not None and _enough(near, goal, chords.AIM):
+        return near
+    if engine == "chords":
+        with suppress(CannotVouch):
+            found = chords.log_delta(pair, epsilon, goal)
+            if _enough(found, goal, NARROW):
+                return found
+        engine = "line"
     try:
         if engine == "line" and not smooth.serves:
             with suppress(*FAILS):
                 return contour(pair, epsilon)
         if engine in ("line", "smoothed"):
             late = engine == "line" and smooth.serves  # no line was found at an epsilon before
-            found = _bracket(pair, epsilon, goal, smooth)
+            found = _bracket(pair, epsilon, goal, smooth, near)
             if late and not _enough(found, goal, NARROW):
                 with suppress(*FAILS):
                     return contour(pair, epsilon)
@@ -159,8 +175,10 @@ def log_delta(
         raise NumericalFailure(f"no engine can answer at epsilon = {epsilon:.6g}: doubles do not reach that far ({error}).") from error
 
 
-def _bracket(pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed.Nearby) -> LogDelta:
-    """The smoothed contour where it is certified and narrow, else the narrowest of what brackets.
+def _bracket(
+    pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed.Nearby, near: LogDelta | None = None
+) -> LogDelta:
+    """The smoothed contour where it is certified and narrow, else the narrowest of what brackets; `near` is one already known.
 
     Far in the tail Chernoff's bounds on every number of jumps come first: where one jump rules they cost no line.
     """
@@ -177,8 +195,10 @@ def _bracket(pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed
         found = smooth(pair, epsilon, goal)
     if found is not None and found.certified and _enough(found, goal, NARROW):
         return found
-    certified = [one for one in (found, far) if one is not None and one.certified]
+    certified = [one for one in (found, far, near) if one is not None and one.certified]
     best = min(certified, key=lambda one: one.upper - one.lower, default=None)
+    if best is not None and best is near and _enough(best, goal, NARROW):
+        return best
     if best is not None and best is far and best.upper - best.lower < WIDE:
         return best
     other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)

@@ -187,6 +187,37 @@ def near_top(pair: DominatingPair, log_delta: float) -> tuple[float, float] | No
     return best
 
 
+def beside_top(pair: DominatingPair, epsilon: float) -> LogDelta | None:
+    """delta a gap g below the largest loss, between two numbers that meet where every step has an atom there; None farther off.
+
+    The sum of n losses exceeds epsilon only if each lies within g of its largest, so that delta <= (1 - e^{-g}) prod P[L_i > max_i - g];
+    and delta >= (1 - e^{-(1 - s) g}) prod P[L_i > max_i - s g/n] for every part s.
+    """
+    top = pair.loss_range[1]
+    if not (top < np.inf and top - epsilon < BESIDE * (1.0 + abs(top)) and pair.log_p_only == -np.inf):
+        return None
+    most = end_of_range(pair, epsilon, top=True)
+    errors = [float(step.loss_error(np.array([step.facts.max_loss]))[0]) for step, _ in pair.terms]
+    least = most - 2.0 * sum(count * error for (_, count), error in zip(pair.terms, errors, strict=True)) - 4 * ULP * most
+    if not least > 0.0:
+        return None
+    high, tail = float(log1m_exp(-most)), 0.0
+    for (step, count), error in zip(pair.terms, errors, strict=True):
+        end = step.facts.max_loss
+        tails = step.tails(np.array(end - most - 2.0 * error - 4 * ULP * abs(end)))
+        above = float(tails.p_above)
+        high += count * (above + 1.1 * float(log_error(above, tails.error)))
+        tail += count * float(tails.q_above)
+    steps = sum(count for _, count in pair.terms)
+    finest = 40 * ULP * steps * (1.0 + abs(top)) / least  # where an atom at the top still counts
+    low = max(_held(pair, 2.0 * part * least) + float(log1m_exp(-(1.0 - part) * least)) for part in (finest, 1e-3, 0.5) if part <= 0.5)
+    slack = 16 * ULP * (1.0 + abs(high))
+    return LogDelta(min(low, high) - slack, high, min(high + slack, 0.0), True, "closed", 1.0, min(tail, 0.0))
+
+
+BESIDE = 1e-3
+
+
 def _held(pair: DominatingPair, gap: float) -> float:
     """log of a lower bound on the probability that every loss lies within gap/2n of its largest."""
     share, held = gap / (2.0 * sum(count for _, count in pair.terms)), 0.0

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount._log import ULP, log1m_exp
+from dpaccount.engines.cells import masses
 from dpaccount.engines.vouch import CannotVouch
-from dpaccount.pair import DominatingPair, Step, log_error
+from dpaccount.pair import DominatingPair, Step
 from dpaccount.results import LogDelta
 
 Array = npt.NDArray[np.float64]
@@ -106,7 +107,7 @@ class _Kernel:
         tails = step.tails(edges)
         h, self.lift = np.diff(edges), np.exp(edges)
         (p, off_p, self.above_p, self.off_p, self.below_p), (q, off_q, self.above_q, self.off_q, _) = (
-            _masses(np.asarray(above), np.asarray(below), tails.error)
+            masses(np.asarray(above), np.asarray(below), tails.error)
             for above, below in ((tails.p_above, tails.p_below), (tails.q_above, tails.q_below))
         )
         lifted = self.lift[:-1] * q
@@ -120,17 +121,6 @@ class _Kernel:
         off_p, off_q = self.off_p[where], self.lift[where] * self.off_q[where]
         value = at_zero * np.maximum(p - q, 0.0) + first * q
         return value, (at_zero + first) * (off_p + off_q + 4 * ULP * p)
-
-
-def _masses(above: Array, below: Array, error: float) -> tuple[Array, Array, Array, Array, Array]:
-    """Cell masses by differences of the thinner tail, with errors; the tails above with errors, and below with them added."""
-    wrong_above, wrong_below = (log_error(np.maximum(logs, -1e4), error) for logs in (above, below))
-    above, below = np.exp(above), np.exp(below)
-    wrong_above, wrong_below = wrong_above * above, wrong_below * below
-    upper = above[1:] < below[1:]
-    mass = np.where(upper, above[:-1] - above[1:], below[1:] - below[:-1])
-    off = np.where(upper, wrong_above[:-1] + wrong_above[1:], wrong_below[1:] + wrong_below[:-1])
-    return np.maximum(mass, 0.0), off, above, wrong_above, below + wrong_below
 
 
 def _through(steps: list[Step], epsilon: float, x: Array) -> tuple[float, float, float]:

@@ -41,11 +41,14 @@ def log_delta(pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: f
     return Nearby()(pair, epsilon, goal, aim)
 
 
+Line = tuple[Body, Mollifier, Alias, Waves, float]  # with the width of what it said
+
+
 class Nearby:
     """`log_delta` of one pair for a root finder: the narrowest line so far answers again for an epsilon beside its own."""
 
     def __init__(self) -> None:
-        self._last: tuple[Body, Mollifier, Alias, Waves, float] | None = None
+        self._last: Line | None = None
         self.serves = False  # whether some answer was certified and narrow
 
     def __call__(self, pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
@@ -82,6 +85,7 @@ class Nearby:
         """Lines with narrower and narrower kernels, each aimed by what the last one saw."""
         c, log_jump = body.tilt, body.jump.log_part(body.epsilon)[0]
         rough, target, slack, lines = body.rough, max(FIRST, aim), 4.0, 0
+        narrowest: Line | None = None
         gap = 0.5 * target * math.exp(min(max(log_jump - rough, 0.0), 200.0)) / (c * (c + 1.0))
         for _ in range(PASSES):
             total = float(np.logaddexp(rough, log_jump))
@@ -98,9 +102,11 @@ class Nearby:
             here, before = _assembled(body, found, best.upper), best.upper - best.lower
             best = _tighter(best, here) if lines else here
             lines, width = lines + 1, best.upper - best.lower
+            if narrowest is None or here.upper - here.lower < narrowest[-1]:
+                narrowest = body, mollifier, alias, along, here.upper - here.lower
             stuck = last or (lines > 1 and width > 0.7 * before)
             if width <= aim or stuck:
-                self._last = body, mollifier, alias, along, here.upper - here.lower
+                self._last = narrowest
                 break
             if goal == goal and not best.lower <= goal <= best.upper:
                 break
