@@ -16,9 +16,10 @@ from dpaccount._panels import graded
 from dpaccount.engines import auto, jump, recursion
 from dpaccount.engines.line import alias
 from dpaccount.engines.smoothed import answer as smoothed
+from dpaccount.engines.smoothed import gridding, mollifier
 from dpaccount.engines.smoothed import line as smooth_line
-from dpaccount.engines.smoothed import mollifier
 from dpaccount.engines.smoothed.spectrum import spectrum
+from dpaccount.pair import compose
 from dpaccount.results import NumericalFailure
 
 ROWS = json.loads(Path(__file__).with_name("references").joinpath("few.json").read_text())
@@ -62,6 +63,17 @@ def test_add_near_its_upper_edge_is_narrow(sigma, q, steps, epsilon):
     assert found.certified
     assert found.upper - found.lower < 1e-6
     assert overlap(found, recursion.log_delta(pair, epsilon))
+
+
+@pytest.mark.parametrize(("q", "epsilon", "reverse"), [(1e-3, 1.0, False), (1e-11, 0.5, False)])
+def test_many_distinct_steps_with_few_samples(q, epsilon, reverse):
+    """Thirteen noise multipliers within 1e-12 of 1 answer as thirteen equal steps do."""
+    apart = compose([(PoissonSampled(Gaussian(1.0 + i * 3e-14), q), 1) for i in range(13)])
+    alike = 13 * PoissonSampled(Gaussian(1.0), q)
+    found, truth = (auto.log_delta(pair.reversed() if reverse else pair, epsilon) for pair in (apart, alike))
+    assert found.certified
+    assert found.upper - found.lower < 2e-6
+    assert overlap(found, truth, slack=1e-9)
 
 
 KNOWN = ((0.3, 1e-3, 1000, 5.0, 0.02573877564047), (1.0, 1e-3, 10, 0.2, 7.561884733033e-10))
@@ -229,7 +241,7 @@ def test_a_hopeless_phase_is_worth_no_more_than_what_a_characteristic_function_m
     assert lost[0] > size[0] * np.expm1(30.0)
 
 
-@pytest.mark.parametrize("count", [40, 5000])
+@pytest.mark.parametrize("count", [40, 5000])  # losses crowd the cells of the grid, or are spread over it
 def test_the_spectrum_is_within_its_error_of_the_plain_sum(count):
     rng = np.random.default_rng(3)
     loss, weight = rng.normal(size=3000) * 0.3, rng.random(3000)
@@ -243,6 +255,26 @@ def test_the_spectrum_is_within_its_error_of_the_plain_sum(count):
     assert np.all(np.abs(found.moved[at] - exact) <= found.error + found.slope * h * at)
     assert found.error < 1e-13
     assert np.abs(found.moved[1]) > 1e3 * np.abs(found.moved[1] - exact[at == 1]).max(initial=0.0)
+
+
+def far_from_plain(count=600):
+    """Whether gridded sums differ from plain ones by more than they say."""
+    rng = np.random.default_rng(4)
+    cell, inside, weight, size = rng.integers(-9999, 9999, 200) * 1.0, rng.uniform(-0.5, 0.5, 200), rng.random(200) / 100, 2048
+    moved, error = gridding.gridded(cell, inside, weight, count, size, 1e-15)
+    assert error < 3e-12
+    turns = np.outer(np.arange(count + 1), cell) % size / size + np.outer(np.arange(count + 1), inside) / size
+    return bool(np.any(np.abs(moved - np.expm1(2j * np.pi * turns) @ weight) > error))
+
+
+def test_gridded_sums_are_within_their_error():
+    assert not far_from_plain()
+
+
+def test_a_narrower_spread_is_caught(monkeypatch):
+    honest = gridding._spread
+    monkeypatch.setattr(gridding, "_spread", lambda *facts: honest(*facts[:-1], facts[-1] - 4))
+    assert far_from_plain()
 
 
 def draw(index):

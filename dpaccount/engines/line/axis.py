@@ -15,6 +15,7 @@ from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
+APART = 64  # so many distinct steps may be taken one by one
 
 
 class Parts(NamedTuple):
@@ -44,6 +45,13 @@ def below(pair: DominatingPair, cut: float) -> Parts:
     """Every step of a pair with all its losses up to a common cut."""
     single, several = families(pair)
     return Parts(tuple(Part(step, count, upper=cut) for step, count in single), several, cut)
+
+
+def each_below(pair: DominatingPair, cut: float) -> Parts:
+    """The same without families, unless there are too many steps to be taken one by one."""
+    if len(pair.terms) > APART:
+        return below(pair, cut)
+    return Parts(tuple(Part(step, count, upper=cut) for step, count in pair.terms), (), cut)
 
 
 class Axis:

@@ -16,8 +16,9 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import NO_CUT, margin, split
 from dpaccount.engines.line.alias import Alias, on_both_sides
 from dpaccount.engines.line.answer import reflected
-from dpaccount.engines.line.axis import Axis, Parts, below
+from dpaccount.engines.line.axis import Axis, Parts, each_below
 from dpaccount.engines.line.saddle import rises
+from dpaccount.engines.line.terms import SAFE
 from dpaccount.engines.smoothed.line import END, MAX_COUNT, Body, Reading, Waves, read, waves
 from dpaccount.engines.smoothed.mollifier import Mollifier, half_width
 from dpaccount.engines.vouch import CannotVouch
@@ -138,7 +139,7 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     if found.distance == np.inf or all(step.facts.max_loss <= epsilon + found.distance for step, _ in pair.terms):
         found = NO_CUT
     jump = split(pair, epsilon * (1.0 + ROOM), found)
-    axis = Axis(below(pair, jump.cut), 0.0, 0.0, 0.0)
+    axis = Axis(each_below(pair, jump.cut), 0.0, 0.0, 0.0)
     if axis.many:
         raise CannotVouch("too many distinct steps")
     _, mean, variance = axis.cumulants(0.0)
@@ -148,7 +149,8 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
     gap = (epsilon - mean) / spread
     enough = jump.log_part(epsilon)[0] + math.log(NEGLIGIBLE)
     guess = (gap + math.sqrt(gap * gap + 8.0)) / spread  # twice the root of v c + m = eps + 2/c
-    axis, c, done = _tilt(axis.parts, epsilon, enough, guess)
+    largest = min(jump.cut, max(part.step.facts.max_loss for part in axis.parts.single))
+    axis, c, done = _tilt(axis.parts, epsilon, enough, min(guess, SAFE / largest) if largest > 0.0 else guess)
     if not done:  # the saddle point may lie where e^{cL} overflows
         axis, c, _ = _tilt(_scaled(axis.parts), epsilon, enough, 2.0 * c)
     _, _, variance = axis.cumulants(c)

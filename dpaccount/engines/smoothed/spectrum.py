@@ -15,9 +15,11 @@ import numpy.typing as npt
 from scipy.fft import ifft
 
 from dpaccount._log import SUM, ULP
+from dpaccount.engines.smoothed.gridding import gridded
 
 Array = npt.NDArray[np.float64]
 Waves = npt.NDArray[np.complex128]
+SPARSE = 2  # cells for each loss, from where on one longer look at every loss is quicker than several FFTs
 
 
 class Spectrum(NamedTuple):
@@ -41,7 +43,10 @@ def spectrum(loss: Array, weight: Array, off: Array, part: Array, h: float, coun
     near = cell == 0.0
     far = ~near
     terms = _terms(1.01 * last * half, goal)
-    moved, slip = _far(cell[far], inside[far], weight[far], np.asarray(s * half, dtype=np.float64), size, terms)
+    if size > SPARSE * np.count_nonzero(far):
+        moved, slip = gridded(cell[far], 0.5 * inside[far], weight[far], count, size, goal)
+    else:
+        moved, slip = _far(cell[far], inside[far], weight[far], np.asarray(s * half, dtype=np.float64), size, terms)
     reach, mass = np.abs(last * loss[near]), weight[near]
     turn, power, moments = np.zeros(count + 1, dtype=complex), mass, []
     for n in range(1, terms + 1):
@@ -53,7 +58,7 @@ def spectrum(loss: Array, weight: Array, off: Array, part: Array, h: float, coun
     slip += 2 * (SUM + 6 * ULP) * float(mass @ np.expm1(np.minimum(reach, 2.0)))
     common = float(weight @ part) + 2 * SUM
     slip += float(weight @ ((part + common + ULP) * np.minimum(2.0, last * np.abs(loss))))
-    slope = float(weight @ (off + 3 * ULP * np.abs(loss)))
+    slope = float(weight @ (off + 4 * ULP * np.abs(loss)))
     return Spectrum(moved + turn, 1.1 * slip, 1.1 * slope)
 
 
