@@ -71,9 +71,11 @@ class PairOption:
         """The larger direction's bracket, whatever was asked before."""
         if epsilon == np.inf:
             return self._beyond()
-        found = [self.curves[0].fresh(epsilon)]
+        first, *others = (invert.DirectedCurve(side, self.method) for side in self.sides)
+        found = [first(epsilon)]
         if epsilon != 0.0 or not self.mutual:  # a direction that lies below the other need not be known well
-            found += [curve.fresh(epsilon, found[0].lower) for curve in self.curves[1:]]
+            goal = found[0].lower
+            found += [curve.under(epsilon, goal, first.hint) or curve(epsilon, goal) for curve in others]
         return self._known(self._larger(found), epsilon)
 
     def fresh_many(self, epsilons: Array, shelves: list[Shelf] | None = None) -> list[LogDelta]:

@@ -26,9 +26,13 @@ LOBE = 0.21724  # the largest |sin t/t| beyond the first zero
 
 
 class Decay:
-    """log of sup over u >= s of |phi(u)| for one step under one tilt, below an optional cut."""
+    """log of sup over u >= s of |phi(u)| for one step under one tilt, below an optional cut.
+
+    `log_mgf` is log E[e^{tilt L}] of what lies below the cut, or a guess: `log_bound` then needs the truth, which only scales.
+    """
 
     def __init__(self, density: Density, tilt: float, log_mgf: float, upper: float) -> None:
+        self.density, self.tilt, self.log_mgf, self.upper = density, tilt, log_mgf, upper
         self._gauss = density.strip.gaussian_loss if upper == np.inf and density.strip is not None else None
         self._layers: list[tuple[Array, Array]] = []
         if self._gauss is not None:
@@ -64,7 +68,11 @@ class Decay:
         fall[:-1] -= least[1:]
         self._layers.append((fall * length, length))
 
-    def log_bound(self, s: Array) -> Array:
+    def serves(self, density: Density, tilt: float, upper: float) -> bool:
+        """Whether this is about the very same density, tilt and cut."""
+        return self.density is density and self.tilt == tilt and self.upper == upper
+
+    def log_bound(self, s: Array, log_mgf: float | None = None) -> Array:
         """At every s > 0 (array): log of the bound, at most 0."""
         if self._gauss is not None:
             return np.asarray(-0.5 * self._gauss * s * s)
@@ -72,10 +80,11 @@ class Decay:
         for mass, length in self._layers:
             t = np.multiply.outer(s / 2, length)
             total += (1.0 - _envelope(t)) @ mass
+        if log_mgf is not None and log_mgf != self.log_mgf:
+            total *= np.exp(self.log_mgf - log_mgf)
         return np.asarray(np.log1p(-np.minimum(total, 1.0 - 1e-15)))
 
 
 def _envelope(t: Array) -> Array:
     t = np.maximum(t, 1e-300)
-    first = np.where(t < np.pi, np.sin(np.minimum(t, np.pi)) / t, 0.0)
-    return np.maximum(first, np.minimum(LOBE, 1.0 / t))
+    return np.maximum(np.sin(np.minimum(t, np.pi)) / t, np.minimum(LOBE, 1.0 / t))

@@ -54,13 +54,6 @@ class DirectedCurve:
             self._known[epsilon] = found._replace(loose=_excludes(found, goal) and found.upper - found.lower > 2e-4)
         return self._known[epsilon]
 
-    def fresh(self, epsilon: float, goal: float = np.nan) -> LogDelta:
-        """The same without memory, so that a question asked twice has one answer; below a `goal` Chernoff's bound is enough."""
-        alone = DirectedCurve(self.pair, self.method)
-        return (alone.under(epsilon, goal) if goal == goal else None) or auto.log_delta(
-            self.pair, epsilon, self.method, goal, alone.quick or alone.nearby
-        )
-
     def under(self, epsilon: float, goal: float, near: Hint | None = None) -> LogDelta | None:
         """An answer that says no more than that log delta < goal, if Chernoff's bound says so, at first where `near` says."""
         if not (epsilon > 0.0 and goal > -np.inf):

@@ -52,6 +52,9 @@ class Alias(NamedTuple):
 
     def log_bound(self, epsilon: Any) -> Any:
         """log of what all aliases add up to, at any epsilon (array)."""
+        if type(epsilon) is float:
+            low, high = sorted(side.log_bound(self.c, self.period, epsilon) for side in (self.right, self.left))
+            return high + math.log1p(math.exp(low - high)) if high < math.inf else high
         return np.logaddexp(*(side.log_bound(self.c, self.period, epsilon) for side in (self.right, self.left)))
 
 

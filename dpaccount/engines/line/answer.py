@@ -24,6 +24,7 @@ from dpaccount.engines.jump import NO_CUT, margin
 from dpaccount.engines.line import expansion
 from dpaccount.engines.line.axis import Axis, Parts, below
 from dpaccount.engines.line.contour import Contour
+from dpaccount.engines.line.reach import planned
 from dpaccount.engines.line.saddle import Hint, guided, saddle
 from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.vouch import CannotVouch
@@ -33,41 +34,43 @@ from dpaccount.results import LogDelta
 Array = npt.NDArray[np.float64]
 VOUCH = 1e-7  # a larger relative error is not an answer
 FARTHER = 1.5  # the saddle point of a smaller direction lies farther out
+USUAL = 20.0  # tilts up to here serve most questions
 REACH = 42.0  # in units of 1/spread: how far most lines go
 
 
 def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, Hint | None]:
     """Where the saddle-point approximation of log delta crosses `log_delta`, with the saddle point: a first guess, no more."""
     parts = below(pair, np.inf)
-    sketch = Sketch.of(parts, 12.0) if pair.log_p_only == -np.inf else None
+    sketch = Sketch.of(parts, USUAL) if pair.log_p_only == -np.inf else None
     axis = sketch or Axis(parts, 0.0, 0.0, 0.0)
     _, mean, variance = axis.cumulants(0.0)
     spread = math.sqrt(max(variance, 1e-300))
     c = max(math.sqrt(-2 * log_delta), 1.0) / spread
     normal = max(mean + spread * math.sqrt(-2 * log_delta), 1e-9)
 
-    def at(c: float) -> tuple[float, float, float]:
+    def at(c: float) -> tuple[float, float, float, float]:
         k, mean, variance = axis.cumulants(c)
         epsilon = mean - 1 / c - 1 / (c + 1)
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
         value = base + k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
-        return value, epsilon, variance
+        return value, epsilon, variance, bend
 
     try:
-        sketch = Sketch.of(parts, 1.5 * c) if sketch is not None else None
+        if sketch is not None and 1.5 * c > sketch.high:
+            sketch = Sketch.of(parts, 1.5 * c)
         axis = sketch or Axis(parts, 0.0, 1.5 * c, 0.0)
         base = axis.log_mass if isinstance(axis, Axis) else -axis.cumulants(0.0)[0]
         low, high = math.log(1e-4 * c), math.log(1.5 * c)
-        here, last = math.log(0.8 * c), None
+        here = math.log(0.8 * c)
         for _ in range(14):
-            value, epsilon, variance = at(math.exp(here))
+            value, epsilon, variance, bend = at(math.exp(here))
             gap = value - log_delta
             low, high = (here, high) if gap > 0 else (low, here)
             if abs(gap) < 1e-2:
                 break
-            slope = -1.0 if last is None or last[0] == here else (gap - last[1]) / (here - last[0])
-            last = here, gap
-            here = here - gap / slope if slope < 0 else low
+            if value < log_delta:  # by Newton's rule for log(-value), since a heavy tail lets the value fall exponentially
+                gap = math.log(log_delta / value) * -value
+            here += max(gap / (math.exp(2 * here) * bend), -0.7)  # the value's slope in log c is nearly -c^2 bend
             if not low < here < high:
                 here = (low + high) / 2
     except (CannotVouch, TooManyNodes):
@@ -77,7 +80,8 @@ def approximate_epsilon(pair: DominatingPair, log_delta: float) -> tuple[float, 
     spread, c = math.sqrt(max(variance, 1e-300)), math.exp(here)
     if sketch is None:
         return epsilon, Hint(c, spread, REACH / spread)
-    return epsilon, Hint(c, spread, sketch.rate(c, spread), epsilon)
+    rate, plan = planned(parts, c, spread, sketch)
+    return epsilon, Hint(c, spread, rate, epsilon, plan)
 
 
 def contour(pair: DominatingPair, epsilon: float, hint: Hint | None = None) -> Contour:

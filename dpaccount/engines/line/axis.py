@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpaccount.engines.decay import Decay
 from dpaccount.engines.line.terms import JumpTerm, Part, Term
 from dpaccount.engines.many.family import Family, families
 from dpaccount.engines.many.schedule import Many
@@ -54,6 +55,13 @@ def each_below(pair: DominatingPair, cut: float) -> Parts:
     return Parts(tuple(Part(step, count, upper=cut) for step, count in pair.terms), (), cut)
 
 
+class Plan(NamedTuple):
+    """How far a line is expected to go, and the layers of its parts' densities that say so."""
+
+    reach: float
+    decays: tuple[Decay, ...]
+
+
 class Axis:
     """K and its first two derivatives on the real axis, from nodes valid for tilts in [low, high]."""
 
@@ -70,6 +78,7 @@ class Axis:
         self.mass_error += sum(m.mass_error for m in self.many)  # of log_mass
         self.log_mass = sum(t.count * t.log_mass for t in self.terms) + sum(m.log_mass for m in self.many)
         self.proved = all(t.state_rounding is not None for t in self.terms)
+        self.plan: Plan | None = None  # of the line that it was made for
         self._known: dict[float, tuple[float, float, float]] = {}
         self.ends_only = any(t.ends_only for t in self.terms) or any(m.ends_only for m in self.many)
 

@@ -22,6 +22,7 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import Jump, Margin, split
 from dpaccount.engines.line.alias import AIM, Alias, beside, between_poles
 from dpaccount.engines.line.axis import Axis, Parts, below
+from dpaccount.engines.line.near import Near
 from dpaccount.engines.line.reach import guessed_reach, proved_reach
 from dpaccount.engines.line.saddle import Hint, saddle
 from dpaccount.engines.line.waves import log_phi_along
@@ -66,6 +67,7 @@ class Contour:
         self.aim, self.room = aim, 0.0
         self.epsilon, self.jump, self.hint, self.proved, self.spread = epsilon, jump, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
+        self._near: Near | None = None
         try:
             self._build(parts)
         except TooManyNodes as error:
@@ -136,7 +138,7 @@ class Contour:
     def reaches(self, epsilon: float) -> bool:
         """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and not above what the cut leaves."""
         shift = epsilon - self.epsilon
-        return abs(shift * self.c) <= 0.25 and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
+        return abs(shift * self.c) <= 0.5 and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
 
     def _mass_only(self, axis: Axis, c: float) -> None:
         """The integral is what delta lacks of the mass, E min(1, e^{eps - L}) <= e^{K(c) - c eps} for -1 < c < 0: it underflows."""
@@ -154,10 +156,31 @@ class Contour:
         return self._last[1]
 
     def _at(self, epsilon: float) -> Reading:
-        found = self.readings(np.array([epsilon]))
+        """From sums at an epsilon asked before, while what Taylor's polynomial leaves out is small beside the error."""
+        near = self._near
+        if near is None or near.left_out(epsilon) > 0.01 * self.slip:
+            near = self._near = Near(self.log_phi, self._kernels, self.s, self.size, epsilon)
+        value, slope, off = near.at(epsilon)
+        scale = self.step / math.pi
+        absolute = scale * (self.slip + off + 2 * ULP * self._size * (1.0 + abs(float(self.s[-1]) * near.epsilon)))
+        value, slope = scale * value, scale * slope
+        if self._nothing_to_add:
+            body = self.log_scale - self.c * (epsilon - self.epsilon) + math.log(value) if value > 0.0 else math.nan
+            assert self.alias is not None
+            excess = math.exp(min(self.alias.log_bound(epsilon) - body, 0.0)) if value > 0.0 else math.inf
+            if not absolute / value + excess < 1.0:
+                raise CannotVouch("the digits cancel")
+            log_tail = self.log_scale - self.c * (epsilon - self.epsilon) + math.log(slope) if slope > 0.0 else -math.inf
+            return Reading(body, absolute / value, excess, max(scale * self._size / value, 1.0), log_tail)
+        found = self._whole(np.array([epsilon]), np.array([value]), np.array([slope]), np.array([absolute]))
         if not found.error[0] < np.inf:
             raise CannotVouch("the digits cancel")
         return Reading(*(float(part[0]) for part in found))
+
+    @property
+    def _nothing_to_add(self) -> bool:
+        """Whether the integral is delta: no jump, no mass at an infinite loss, and right of the poles."""
+        return self.jump.log_p == self.jump.log_slack == -np.inf and self.alias is not None and not self.middle
 
     @cached_property
     def _kernels(self) -> npt.NDArray[np.complex128]:
@@ -174,12 +197,16 @@ class Contour:
     def readings(self, epsilon: Array) -> Readings:
         """`at` for many epsilons at once; the error is infinite where the digits cancel."""
         scale = self.step / math.pi
-        log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
         value, slope = scale * np.real(np.exp(self.log_phi - np.multiply.outer(epsilon, 1j * self.s)) @ self._kernels).T
-        size = self._size
-        absolute = scale * (self.slip + 2 * ULP * size * (1 + np.abs(self.s[-1] * epsilon)))
-        if self.jump.log_p == self.jump.log_slack == -np.inf and self.alias is not None and not self.middle:
-            with np.errstate(divide="ignore", invalid="ignore"):  # nothing to add
+        absolute = scale * (self.slip + 2 * ULP * self._size * (1 + np.abs(self.s[-1] * epsilon)))
+        return self._whole(epsilon, value, slope, absolute)
+
+    def _whole(self, epsilon: Array, value: Array, slope: Array, absolute: Array) -> Readings:
+        """delta from the integral, its slope and its absolute error, all three relative to e^{log_scale}: with jumps and infinite losses."""
+        scale, size = self.step / math.pi, self._size
+        log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
+        if self._nothing_to_add and self.alias is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
                 body = log_scale + np.log(value)
                 excess = np.exp(np.minimum(self.alias.log_bound(epsilon) - body, 0.0))
                 error = absolute / value

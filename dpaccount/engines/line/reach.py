@@ -16,13 +16,16 @@ import numpy.typing as npt
 from dpaccount._quadrature import Density
 from dpaccount.engines.decay import SAFE, Decay
 from dpaccount.engines.line.alias import AIM
-from dpaccount.engines.line.axis import Axis
+from dpaccount.engines.line.axis import Axis, Parts, Plan
+from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.line.terms import Term
 from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
 _REACHES = np.geomspace(5.0, 600.0, 36)
+_PLACES = np.geomspace(5.0, 600.0, 14)  # where a line is planned
 _STRIDE = 6
+BEYOND = 1.02  # nodes serve a little farther than a line is expected to go
 _FEW = np.arange(_STRIDE - 1, _REACHES.size, _STRIDE)
 
 
@@ -39,33 +42,68 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
         if t.part.lower == -np.inf:  # jumps are few: their modulus is at most 1
             bounds.append((t.count, _modulus_from(t, density, c, axis)))
 
-    def fallen(places: npt.NDArray[np.int64]) -> tuple[int, tuple[float, float]] | None:
-        """The first of the places where the bound is small enough, with the answer there."""
-        s = _REACHES[places] / spread
+    def log_rest(s: Array) -> Array:
         total = -np.log(np.pi * s)
         for count, bound in bounds:
             total += count * bound(s)
         for m in axis.many:
             total += m.log_decay(c, s)
-        enough = np.flatnonzero(total <= -needed)
-        return (int(enough[0]), (float(s[enough[0]]), math.exp(total[enough[0]]))) if enough.size else None
+        return total
 
+    if axis.plan is not None:
+        rest = float(log_rest(np.array([axis.plan.reach]))[0])
+        if rest <= -needed:
+            return axis.plan.reach, math.exp(rest)
     if axis.many:  # whose bounds take long to set up
-        found = fallen(np.arange(_REACHES.size))
-        return None if found is None else found[1]
-    found = fallen(_FEW)
+        return _fallen(log_rest, _REACHES / spread, needed)
+    return _first(log_rest, spread, needed)
+
+
+def _fallen(log_rest: Callable[[Array], Array], s: Array, needed: float) -> tuple[float, float] | None:
+    """The first s where the bound is below e^-needed, with the bound."""
+    total = log_rest(s)
+    enough = np.flatnonzero(total <= -needed)
+    return (float(s[enough[0]]), math.exp(total[enough[0]])) if enough.size else None
+
+
+def _first(log_rest: Callable[[Array], Array], spread: float, needed: float) -> tuple[float, float] | None:
+    """The same among all places, by looking at few of them at first."""
+    found = _fallen(log_rest, _REACHES[_FEW] / spread, needed)
     if found is None:
         return None
-    last = int(_FEW[found[0]])
-    between = fallen(np.arange(last - _STRIDE + 1, last))
-    return found[1] if between is None else between[1]
+    last = int(np.searchsorted(_REACHES, found[0] * spread * (1.0 - 1e-9)))
+    return _fallen(log_rest, _REACHES[last - _STRIDE + 1 : last] / spread, needed) or found
+
+
+def planned(parts: Parts, c: float, spread: float, sketch: Sketch) -> tuple[float, Plan | None]:
+    """The rate that a line through c will need of its nodes, as far as a sketch can tell, and the plan that says so, if there is one."""
+    decays = []
+    for part, log_mgf in zip(parts.single, sketch.log_mgfs(c), strict=True):
+        density, facts = part.step.density(), part.step.facts
+        if density is None or not density.provable or (math.isfinite(facts.min_loss) and math.isfinite(min(facts.max_loss, part.upper))):
+            return sketch.rate(c, spread), None
+        decays.append(Decay(density, c, log_mgf, part.upper))
+    bend = spread * spread + c**-2 + (c + 1) ** -2
+    needed = AIM + math.log(c * (c + 1)) + 0.5 * math.log(2 * math.pi * bend)
+
+    s = _PLACES / spread
+    rest = -np.log(np.pi * s) + sum(part.times * decay.log_bound(s) for part, decay in zip(parts.single, decays, strict=True))
+    enough = np.flatnonzero(rest <= -needed)
+    if not enough.size:
+        return sketch.rate(c, spread), None
+    last = int(enough[0])
+    reach = float(s[last])
+    if last > 0:  # where a Gaussian falls so far
+        (low, high), goal = np.sqrt(np.maximum(-rest[last - 1 : last + 1], 0.0)).tolist(), math.sqrt(needed)
+        reach = float(s[last - 1]) + BEYOND * (goal - low) / (high - low) * (reach - float(s[last - 1]))
+    return BEYOND * reach, Plan(reach, tuple(decays))
 
 
 def _modulus_from(t: Term, density: Density | None, c: float, axis: Axis) -> Callable[[Array], Array]:
     """s -> log of a bound on |phi(u)| of one step for all u >= s."""
     low, high = t.part.step.facts.min_loss, min(t.part.step.facts.max_loss, t.part.upper)
     # atoms do not decay: their modulus is at most 1
-    later = None if density is None else Decay(density, c, t.cumulants(c)[0] + t.log_mass, t.part.upper).log_bound
+    later = None if density is None else _decay(t, density, c, axis)
     if not (math.isfinite(low) and math.isfinite(high)):
         return later or (lambda s: np.zeros(s.shape))
     bounded = math.pi / (1.0001 * (high - low)) if low < high else math.inf
@@ -80,6 +118,14 @@ def _modulus_from(t: Term, density: Density | None, c: float, axis: Axis) -> Cal
         return found
 
     return bound
+
+
+def _decay(t: Term, density: Density, c: float, axis: Axis) -> Callable[[Array], Array]:
+    """The layers' bound, from layers that were made before the axis if there are such."""
+    log_mgf, upper = t.cumulants(c)[0] + t.log_mass, t.part.upper
+    made = () if axis.plan is None else axis.plan.decays
+    found = next((one for one in made if one.serves(density, c, upper)), None) or Decay(density, c, log_mgf, upper)
+    return lambda s: found.log_bound(s, log_mgf)
 
 
 def log_modulus(axis: Axis, t: Term, c: float, s: Array) -> Array:

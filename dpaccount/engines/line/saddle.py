@@ -6,7 +6,8 @@ import math
 from typing import NamedTuple
 
 from dpaccount._quadrature import TooManyNodes
-from dpaccount.engines.line.axis import Axis, Parts
+from dpaccount.engines.line.axis import Axis, Parts, Plan
+from dpaccount.engines.line.reach import planned
 from dpaccount.engines.line.sketch import Sketch
 from dpaccount.engines.vouch import CannotVouch, Overflow
 
@@ -21,6 +22,7 @@ class Hint(NamedTuple):
     spread: float
     rate: float
     epsilon: float = math.nan
+    plan: Plan | None = None
 
 
 def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis, float, bool]:
@@ -28,6 +30,7 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     bottom = -1.0 if parts.whole else 0.0  # see `Term.log_mgf`
     if hint is not None and hint.epsilon == epsilon and hint.tilt > 0.0:
         axis, c = Axis(parts, bottom, hint.tilt + 1.05 * ROOM / hint.spread, hint.rate), hint.tilt
+        axis.plan = hint.plan
         if _near(axis, epsilon, c, hint.spread):
             return axis, c, False
     if hint is not None and hint.tilt > 0.0:
@@ -38,7 +41,9 @@ def saddle(parts: Parts, epsilon: float, hint: Hint | None = None) -> tuple[Axis
     guide = guided(parts, epsilon)
     if guide is not None:
         c, spread, sketch = guide
-        axis = Axis(parts, bottom, c + 1.05 * ROOM / spread, sketch.rate(c, spread))
+        rate, plan = planned(parts, c, spread, sketch)
+        axis = Axis(parts, bottom, c + 1.05 * ROOM / spread, rate)
+        axis.plan = plan
         if _near(axis, epsilon, c, spread):
             return axis, c, False
     return _searched(parts, epsilon, bottom)

@@ -66,6 +66,14 @@ class Sketch:
             variance += times * max(second / mass - own * own, 0.0)  # which may cancel
         return k, mean, variance
 
+    def log_mgfs(self, c: float) -> list[float]:
+        """K(c) of one step of every part."""
+        found = []
+        for i in range(len(self.nodes)):
+            (there, top), (here, start) = self._tilted(i, c), self._tilted(i, 0.0)
+            found.append(top - start + math.log(float(there.sum() / here.sum())))
+        return found
+
     def rate(self, c: float, spread: float) -> float:
         """How far a line through c goes until the rest is bounded."""
         return _MORE * self.reach(c, spread)

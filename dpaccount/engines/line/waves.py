@@ -48,33 +48,61 @@ def turned(loss: Array, weight: Array, s: Array, errors: PhaseErrors | None = No
     """Re and Im of sum p (e^{isL} - 1) at equidistant s from 0, and what summation adds to their error.
 
     With X = e^{isL} - 1, X_{a+b} = X_a X_b + X_a + X_b for a coarse and a fine grid of s: a matrix product over their nodes,
-    whose errors are relative to sum p |X_a| |X_b| <= w_a w_b, w^2 = sum p |X|^2.
+    whose errors are relative to sum p |X_a| |X_b| <= w_a w_b, w^2 = sum p |X|^2. Both grids are powers of their first points, so that
+    the errors of X_k are at most `STEPS` + DOUBLING log2(k) roundings of k |X_1|.
     """
     if s.size < 12:
-        real, imag = _turned(loss, s)
-        real, imag = (real * weight).sum(axis=-1), (imag * weight).sum(axis=-1)  # not by BLAS: see SUM
+        rows = _first(loss, s)
+        real, imag = (rows.real * weight).sum(axis=-1), (rows.imag * weight).sum(axis=-1)  # not by BLAS: see SUM
         return real, imag, np.zeros(s.size) if errors is None else SUM * errors.mean(s, np.sqrt(-2 * np.minimum(real, 0.0)))
     fine = math.isqrt(s.size - 1) + 1
     coarse = -(-s.size // fine)
-    grid = np.concatenate([s[:fine], (s[1] * fine) * np.arange(coarse)])
-    real, imag = _turned(loss, grid)
-    own_real, own_imag = real * weight, imag * weight
-    first, second = np.concatenate([real[:fine], imag[:fine]]), np.concatenate([own_real[fine:], own_imag[fine:]])
-    product = second @ first.T if loss.size <= WHOLE else block_products(second, first)
-    sum_real, sum_imag = own_real.sum(axis=-1), own_imag.sum(axis=-1)
-    re = product[:coarse, :fine] - product[coarse:, fine:] + sum_real[fine:, None] + sum_real[:fine]
-    im = product[:coarse, fine:] + product[coarse:, :fine] + sum_imag[fine:, None] + sum_imag[:fine]
+    first, second = (powers(x, n) for x, n in zip(_first(loss, s[1] * np.array([1.0, fine])), (fine, coarse), strict=True))
+    own, mine = second * weight, first * weight
+    product = own @ first.T if loss.size <= WHOLE else block_products(own, first)
+    sums = own.sum(axis=-1), mine.sum(axis=-1)
+    product += sums[0][:, None]
+    product += sums[1]
+    found = product.ravel()[: s.size]
     if errors is None:
-        return re.ravel()[: s.size], im.ravel()[: s.size], np.zeros(s.size)
-    wave = np.sqrt(-2 * np.minimum(sum_real, 0.0))
+        return found.real, found.imag, np.zeros(s.size)
+    wave, mean, grown = zip(*(_sizes(part.real, base, errors) for part, base in zip(sums, (s[1] * fine, s[1]), strict=True)), strict=True)
     added = loss.size if loss.size <= WHOLE else BLOCK + loss.size // BLOCK
-    mean = (SUM + 10 * ULP) * errors.mean(grid, wave)
-    sums = (2 * ULP * (added + 20)) * np.multiply.outer(wave[fine:], wave[:fine]) + mean[fine:, None] + mean[:fine]
-    return re.ravel()[: s.size], im.ravel()[: s.size], sums.ravel()[: s.size]
+    cross = np.multiply.outer(wave[0], (2 * ULP * (added + 4)) * wave[1] + grown[1]) + np.multiply.outer(grown[0], wave[1])
+    return found.real, found.imag, (cross + mean[0][:, None] + mean[1]).ravel()[: s.size]
 
 
-def _turned(loss: Array, s: Array) -> tuple[Array, Array]:
-    """Re and Im of e^{isL} - 1: sin^2 and sin cos from one fast function."""
+def _sizes(real: Array, base: float, errors: PhaseErrors) -> tuple[Array, Array, Array]:
+    """Of X_0, X_1, ... at multiples of a point, given the sums of their real parts: w, the error of their sums, and that of X as w has it."""
+    k = np.arange(float(real.size))
+    wave = np.sqrt(-2 * np.minimum(real, 0.0))
+    roundings = (STEPS + DOUBLING * math.ceil(math.log2(k.size + 1))) * ULP * k
+    mean = SUM * errors.mean(base * k, wave) + roundings * errors.mean(base, wave[1])
+    return wave, mean, roundings * wave[1]
+
+
+STEPS, DOUBLING = 10.0, 2.5  # ulps, which are two roundings each: of e^{isL} - 1 itself, and of every doubling
+
+
+def powers(x: npt.NDArray[np.complex128], count: int) -> npt.NDArray[np.complex128]:
+    """(1 + x)^k - 1 for k = 0, ..., count - 1 and |1 + x| = 1, one row each: X_{a+b} = X_a X_b + X_a + X_b by doubling."""
+    rows = np.empty((count, x.size), dtype=complex)
+    rows[0] = 0.0
+    if count > 1:
+        rows[1] = x
+    known = 1
+    while known + 1 < count:
+        more = min(known, count - 1 - known)
+        new, old = rows[known + 1 : known + 1 + more], rows[1 : 1 + more]
+        np.multiply(old, rows[known], out=new)
+        new += old
+        new += rows[known]
+        known += more
+    return rows
+
+
+def _first(loss: Array, s: Array) -> npt.NDArray[np.complex128]:
+    """e^{isL} - 1 at every s (rows): sin^2 and sin cos from one fast function."""
     tan = np.tan(np.multiply.outer(s / 2, loss))
     shrink = 2.0 * tan / (1.0 + tan * tan)
-    return -shrink * tan, shrink
+    return np.asarray(shrink * (1j - tan))
