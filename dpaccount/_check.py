@@ -187,6 +187,8 @@ def count(owner: str, name: str, value: Any, *, minimum: int = 1, maximum: int =
 
 def choice(owner: str, name: str, value: Any, options: Iterable[str], hint: str = "") -> str:
     """Return `value` if it is one of `options`."""
+    if type(value) is str and isinstance(options, tuple) and value in options:
+        return value
     known = [str(option) for option in options]
     domain = "one of " + ", ".join(repr(option) for option in known)
     if not isinstance(value, str):

@@ -25,6 +25,9 @@ class Adjacency(StrEnum):
     AS_WRITTEN = "as-written"
 
 
+_NAMED = {str(relation): relation for relation in Adjacency}
+
+
 class UnsupportedAdjacency(ValueError):
     """A mechanism has no known dominating pair under the relation asked for."""
 
@@ -33,6 +36,8 @@ def parse(owner: str, value: object) -> Adjacency:
     """Return the `Adjacency` that `value` names, or refuse in the one message shape."""
     if isinstance(value, Adjacency):
         return value
+    if type(value) is str and value in _NAMED:
+        return _NAMED[value]
     return Adjacency(
         _check.choice(
             owner,

@@ -76,7 +76,7 @@ def options_of(guarantee: Guarantee) -> tuple[DominatingPair | RenyiBound, ...]:
         other = _with_alternatives(option)
         if other is not None:
             found.append(other)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found)) if len(found) > 1 else tuple(found)
 
 
 def _with_alternatives(option: Guarantee) -> RenyiBound | None:

@@ -21,7 +21,7 @@ from dpaccount._log import ULP
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines.jump import Jump, Margin, split
 from dpaccount.engines.line.alias import AIM, Alias, beside, between_poles
-from dpaccount.engines.line.axis import Axis, Parts, below
+from dpaccount.engines.line.axis import Axis, Parts, Plan, below
 from dpaccount.engines.line.near import Near
 from dpaccount.engines.line.reach import guessed_reach, proved_reach
 from dpaccount.engines.line.saddle import Hint, saddle
@@ -100,11 +100,11 @@ class Contour:
         goal = rough - self.aim
         self.alias: Alias | None = between_poles(c, eps, goal, spread) if middle else beside(axis, c, eps, goal, spread)
         step = 2 * math.pi / self.alias.period
-        tail, count = math.nan, 0
+        tail, count, plan = math.nan, 0, None
         if self.jump.margin.bounded and axis.proved and self.alias.proved:
             found = proved_reach(axis, c, spread, log_scale - rough + self.aim)
             if found is not None and found[0] < MAX_LINE * step:
-                count = math.ceil(found[0] / step)
+                count, plan = math.ceil(found[0] / step), Plan(found[0], ())
                 fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)
                 enough = count * step <= axis.rate and fine
                 finer = axis if enough else Axis(parts, min(axis.low, 0.0), max(c, 0.0), 1.01 * count * step)
@@ -118,14 +118,14 @@ class Contour:
             if count > MAX_LINE:
                 raise CannotVouch(f"the line needs {count} nodes")
         k = axis.log_mgf(c)  # from the finer nodes
-        s = step * np.arange(count + 1)
-        log_phi, slip = log_phi_along(axis, c, np.asarray(s, dtype=np.float64))
+        s: Array = np.asarray(step * np.arange(count + 1), dtype=np.float64)
+        log_phi, slip = log_phi_along(axis, c, s)
         size = np.exp(np.real(log_phi)) / np.abs((c + 1j * s) * (c + 1 + 1j * s))
         self.c, self.s, self.step, self.middle = c, s, step, middle
         self.log_scale = axis.log_mass + k - c * eps
         self.log_phi, self.size, self.log_mass, self.mass_error = log_phi, size, axis.log_mass, axis.mass_error
         self.k, self.k_error, self.phase_error, self.tail = k, axis.rounding(c), slip, tail
-        self.hint = Hint(c, spread, axis.rate, math.nan if middle else eps)
+        self.hint = Hint(c, spread, axis.rate, math.nan if middle else eps, plan)
         ends = math.pi / step * tail if self.proved else float(size[-3:].max()) * (1 + count / 4)
         line = self.k_error + 2 * ULP * (abs(c * eps) + abs(k) + abs(axis.log_mass))
         if cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
@@ -202,7 +202,7 @@ class Contour:
         return self._whole(epsilon, value, slope, absolute)
 
     def _whole(self, epsilon: Array, value: Array, slope: Array, absolute: Array) -> Readings:
-        """delta from the integral, its slope and its absolute error, all three relative to e^{log_scale}: with jumps and infinite losses."""
+        """delta from the integral, its slope and its absolute error, all relative to e^{log_scale}: with jumps and infinite losses."""
         scale, size = self.step / math.pi, self._size
         log_scale = self.log_scale - self.c * (epsilon - self.epsilon)
         if self._nothing_to_add and self.alias is not None:

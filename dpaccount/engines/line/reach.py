@@ -23,7 +23,7 @@ from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
 _REACHES = np.geomspace(5.0, 600.0, 36)
-_PLACES = np.geomspace(5.0, 600.0, 14)  # where a line is planned
+_PLACES = np.geomspace(6.0, 600.0, 10)  # where a line is planned
 _STRIDE = 6
 BEYOND = 1.02  # nodes serve a little farther than a line is expected to go
 _FEW = np.arange(_STRIDE - 1, _REACHES.size, _STRIDE)

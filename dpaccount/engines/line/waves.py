@@ -73,11 +73,11 @@ def turned(loss: Array, weight: Array, s: Array, errors: PhaseErrors | None = No
 
 
 def _sizes(real: Array, base: float, errors: PhaseErrors) -> tuple[Array, Array, Array]:
-    """Of X_0, X_1, ... at multiples of a point, given the sums of their real parts: w, the error of their sums, and that of X as w has it."""
+    """Of X_0, X_1, ... at multiples of a point, from sums of their real parts: w, the error of their sums, and that of X in w's norm."""
     k = np.arange(float(real.size))
     wave = np.sqrt(-2 * np.minimum(real, 0.0))
     roundings = (STEPS + DOUBLING * math.ceil(math.log2(k.size + 1))) * ULP * k
-    mean = SUM * errors.mean(base * k, wave) + roundings * errors.mean(base, wave[1])
+    mean = SUM * errors.mean(base * k, wave) + roundings * min(float(wave[1]), errors.size * base)
     return wave, mean, roundings * wave[1]
 
 

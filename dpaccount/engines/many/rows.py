@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from dpaccount._quadrature import TooManyNodes
 from dpaccount._strip import GOAL
 
 Array = npt.NDArray[np.float64]
+T = TypeVar("T", np.float64, np.complex128)
 MOST = 24_000  # nodes
 TABLE = 400_000  # entries of a table over points of the line and nodes
 BLOCK = 24
@@ -249,14 +251,14 @@ class Rows:
         return 1.2e-16 * (BLOCK + self.loss.size // BLOCK + 4)
 
 
-def block_products(values: Array, weight: Array) -> Array:
+def block_products(values: npt.NDArray[T], weight: npt.NDArray[T]) -> npt.NDArray[T]:
     """values @ weight.T with sums over short blocks first, since BLAS may add in any order."""
     n = values.shape[1]
     cut = n - n % BLOCK
     total = values[:, cut:] @ weight[:, cut:].T
     for k in range(0, cut, BLOCK):
         total += values[:, k : k + BLOCK] @ weight[:, k : k + BLOCK].T
-    return np.asarray(total)
+    return total
 
 
 def _short(x: float) -> float:
