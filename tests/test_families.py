@@ -253,7 +253,7 @@ def test_the_decay_bounds_the_characteristic_function_from_there_on(step, tilt):
     s = np.linspace(0.02, 199.0, 900) / span
     size = np.abs(np.exp(1j * np.multiply.outer(s, term.loss)) @ weight)
     later = np.maximum.accumulate(size[::-1])[::-1]
-    bound = reach._modulus_from(term, step.density(), tilt, nodes)(s)
+    bound = reach.modulus_from(term, step.density(), tilt, nodes)(s)
     assert np.all(later <= np.exp(bound) + 1e-12)
     assert bound.min() < -1e-3  # and says something
 

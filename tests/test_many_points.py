@@ -11,6 +11,7 @@ from dpaccount.engines.jump import NO_CUT
 from dpaccount.engines.line import repeats
 from dpaccount.engines.line.contour import Contour
 from dpaccount.engines.line.shelf import Shelf
+from dpaccount.engines.line.tilts import tabulate
 
 RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
 EPSILONS = np.linspace(-2.0, 6.0, 120)
@@ -124,13 +125,20 @@ def test_many_points_of_a_trade_off_with_kinks():
 COUNTS = np.array([100 * t for t in range(5, 105)])
 
 
+def line_of(step, counts=(2200.0, 3000.0, 4000.0)):
+    """The one line that serves a few counts at delta = 1e-5."""
+    (line, _, _), *others = repeats.lines(step, np.array(counts), np.log(1e-5))
+    assert not others
+    return line
+
+
 @pytest.mark.parametrize("reverse", [False, True])
-def test_contours_at_other_counts_meet_those_of_their_own(reverse):
+def test_lines_at_other_counts_meet_the_contours_of_their_own(reverse):
     step = PoissonSampled(Gaussian(1.0), 0.01)
     step = step.reversed() if reverse else step
-    shared = Contour.beside(3000 * step, 2.5, NO_CUT, aim=45.0)
+    line = line_of(step)
     for count, epsilon in ((2200, 2.1), (3000, 2.5), (4000, 3.0)):
-        found = repeats.readings(shared, np.array([count / 3000]), np.array([epsilon]))
+        found = repeats.readings(line, np.array([count / line.times]), np.array([epsilon]))
         own = Contour.beside(count * step, epsilon, NO_CUT).at(epsilon)
         low, up = (float(end[0]) for end in repeats.bracket(found))
         assert low <= own.log_delta + own.error + 1e-13
@@ -139,16 +147,27 @@ def test_contours_at_other_counts_meet_those_of_their_own(reverse):
         assert found.log_tail[0] == pytest.approx(own.log_tail, abs=1e-8)
 
 
-def test_what_lies_right_beside_a_reading_is_within_its_errors():
-    """The first-order move against a reading of its own; twice as far as it is said to be, it is found out."""
-    step = PoissonSampled(Gaussian(1.0), 0.01)
-    contour = Contour.beside(3000 * step, 2.5, NO_CUT, aim=45.0)
-    share, epsilon = np.array([0.8, 1.0, 1.2]), np.array([2.2, 2.5, 2.7])
-    for move in (1e-11, -1e-8, 1e-6):
-        moved = repeats.Waves(contour, share, epsilon).at(np.full(3, move))
-        own, further = (repeats.readings(contour, share, epsilon + x * move) for x in (1.0, 2.0))
+def test_what_lies_beside_a_reading_is_within_its_errors():
+    """The polynomial against a reading of its own; for twice as far as it is said to be, it is found out."""
+    line = line_of(PoissonSampled(Gaussian(1.0), 0.01))
+    share, epsilon = np.array([2200.0, 3000.0, 4000.0]) / line.times, np.array([2.2, 2.7, 3.1])
+    waves = repeats.Waves(line, share, epsilon)
+    for move in (1e-11, -1e-8, 1e-6, -1e-3, 0.02, -0.1):
+        moved = waves.at(np.full(3, move))
+        own, further = (repeats.readings(line, share, epsilon + x * move) for x in (1.0, 2.0))
         assert np.all(np.abs(moved.log_delta - own.log_delta) <= moved.error + own.error)
         assert abs(move) < 1e-9 or np.all(np.abs(moved.log_delta - further.log_delta) > moved.error + further.error)
+
+
+@pytest.mark.parametrize("step", [PoissonSampled(Gaussian(1.0), 0.01), PoissonSampled(Laplace(1.0), 0.05).reversed()], ids=repr)
+def test_tabulated_moment_generating_functions_are_bounds_and_close(step):
+    table = tabulate(step, 0.05, 8.0, 1.3, -np.inf)
+    exact = np.array([float(step.log_mgf(float(c))) for c in table.c])
+    assert table.c[-1] >= 8.0
+    assert np.all(table.above >= exact - 4e-16 * (1.0 + np.abs(exact)))
+    assert np.all(table.above - exact <= 1e-12 * (1.0 + np.abs(exact)))
+    slope = (np.array([float(step.log_mgf(float(c) * 1.001)) for c in table.c]) - exact) / (0.001 * table.c)
+    assert table.cumulants[1] == pytest.approx(slope - 0.0005 * table.c * table.cumulants[2], rel=1e-4, abs=1e-9)
 
 
 def test_epochs_meet_the_single_answers_and_are_certified():
@@ -162,12 +181,33 @@ def test_epochs_meet_the_single_answers_and_are_certified():
         assert found.upper[i] - found.lower[i] < 1e-9 * found.upper[i]
 
 
-def test_most_epochs_come_from_few_contours(monkeypatch):
-    made = []
-    honest = Contour.__init__
-    monkeypatch.setattr(Contour, "__init__", lambda self, *facts, **more: (made.append(1), honest(self, *facts, **more))[1])
+@pytest.mark.parametrize(
+    ("step", "counts", "delta"),
+    [
+        (PoissonSampled(Gaussian(0.7), 0.02), 50 * np.arange(1, 60), 1e-7),
+        (PoissonSampled(Gaussian(2.0), 0.001), np.geomspace(3e4, 1e9, 12).astype(int), 1e-6),
+        (PoissonSampled(Gaussian(4.0), 0.03), 33 * np.arange(1, 300), 1e-9),
+        (PoissonSampled(Laplace(1.0), 0.05), 20 * np.arange(4, 60), 1e-6),
+    ],
+    ids=repr,
+)
+def test_other_runs_meet_the_single_answers_as_well(step, counts, delta):
+    found = epsilon_of_multiples(step, counts, delta, "add-or-remove")
+    assert found.certified
+    for i in (0, counts.size // 4, counts.size // 2, counts.size - 2):
+        one = PrivacyProfile(int(counts[i]) * step).epsilon(delta=delta)
+        assert meet(found, one, i)
+        assert found.upper[i] - found.lower[i] < max(3.0 * one.width, 4e-11 * found.upper[i])
+
+
+def test_epochs_come_from_few_lines(monkeypatch):
+    made, asked = [], []
+    draw, answer = repeats.draw, PrivacyProfile.epsilon
+    monkeypatch.setattr(repeats, "draw", lambda *facts: (made.append(1), draw(*facts))[1])
+    monkeypatch.setattr(PrivacyProfile, "epsilon", lambda self, **delta: (asked.append(1), answer(self, **delta))[1])
     epsilon_of_multiples(PoissonSampled(Gaussian(1.0), 0.01), COUNTS, 1e-5, "add-or-remove")
-    assert len(made) < 30
+    assert len(made) <= 3
+    assert len(asked) == 1  # the last count, which ends where the run itself does
 
 
 @pytest.mark.parametrize("fault", ["scale", "share"])
@@ -175,8 +215,8 @@ def test_a_wrong_scaling_with_the_count_is_caught(fault, monkeypatch):
     step = PoissonSampled(Gaussian(1.0), 0.01)
 
     class Wrong(repeats.Waves):
-        def __init__(self, contour, share, epsilon):
-            super().__init__(contour, share * (1.0 + 1e-9) if fault == "share" else share, epsilon)
+        def __init__(self, line, share, epsilon):
+            super().__init__(line, share * (1.0 + 1e-9) if fault == "share" else share, epsilon)
             self.log_scale = self.log_scale + (1e-9 if fault == "scale" else 0.0)
 
     monkeypatch.setattr(repeats, "Waves", Wrong)

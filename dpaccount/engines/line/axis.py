@@ -119,3 +119,13 @@ class Axis:
         share = (c - self.low) / (self.high - self.low)
         here, low, high = (t.cumulants(x)[0] for x in (c, self.low, self.high))
         return t.error * math.exp(min(max((1.0 - share) * low + share * high - here, 0.0), 600.0))
+
+    def tabulated(self, tilts: Array) -> tuple[Array, Array]:
+        """At many tilts in [low, high], for one proved part: K, K' and K'' without errors, and K from above."""
+        (t,) = self.terms
+        assert self.proved
+        assert not self.many
+        nodes = np.full(tilts.shape, t.error) if not t.ends_only else np.array([self.node_error(t, float(c)) for c in tilts])
+        nodes = np.where(nodes < 0.1, nodes, np.inf)  # beyond, errors of logarithms are not as those of their arguments
+        cumulants, above = t.tabulated(tilts)
+        return t.count * cumulants, np.asarray(self.log_mass + self.mass_error + t.count * (above + 4.4 * nodes))

@@ -63,8 +63,8 @@ class Contour:
     nothing, nothing is estimated.
     """
 
-    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None, aim: float = AIM) -> None:
-        self.aim, self.room = aim, 0.0
+    def __init__(self, parts: Parts, epsilon: float, jump: Jump, hint: Hint | None = None) -> None:
+        self.room = 0.0
         self.epsilon, self.jump, self.hint, self.proved, self.spread = epsilon, jump, hint, False, 0.0
         self._last: tuple[float, Reading] | None = None
         self._near: Near | None = None
@@ -74,11 +74,11 @@ class Contour:
             raise CannotVouch(str(error)) from error
 
     @classmethod
-    def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None, aim: float = AIM) -> Contour:
+    def beside(cls, pair: DominatingPair, epsilon: float, margin: Margin, hint: Hint | None = None) -> Contour:
         """The contour of what is left of a pair when its big jump is split off."""
         room = ROOM * epsilon
         jump = split(pair, epsilon + room, margin)
-        found = cls(below(pair, jump.cut), epsilon, jump, hint, aim=aim)
+        found = cls(below(pair, jump.cut), epsilon, jump, hint)
         found.room = room
         return found
 
@@ -97,12 +97,12 @@ class Contour:
         if middle and rough - axis.log_mass < -745.0:
             self._mass_only(axis, c)
             return
-        goal = rough - self.aim
+        goal = rough - AIM
         self.alias: Alias | None = between_poles(c, eps, goal, spread) if middle else beside(axis, c, eps, goal, spread)
         step = 2 * math.pi / self.alias.period
         tail, count, plan = math.nan, 0, None
         if self.jump.margin.bounded and axis.proved and self.alias.proved:
-            found = proved_reach(axis, c, spread, log_scale - rough + self.aim)
+            found = proved_reach(axis, c, spread, log_scale - rough + AIM)
             if found is not None and found[0] < MAX_LINE * step:
                 count, plan = math.ceil(found[0] / step), Plan(found[0], ())
                 fine = all(axis.node_error(t, c) <= ENOUGH for t in axis.terms) and not any(m.ends_only for m in axis.many)

@@ -40,7 +40,7 @@ def proved_reach(axis: Axis, c: float, spread: float, needed: float) -> tuple[fl
         if density is not None and not density.provable:
             return None
         if t.part.lower == -np.inf:  # jumps are few: their modulus is at most 1
-            bounds.append((t.count, _modulus_from(t, density, c, axis)))
+            bounds.append((t.count, modulus_from(t, density, c, axis)))
 
     def log_rest(s: Array) -> Array:
         total = -np.log(np.pi * s)
@@ -99,7 +99,7 @@ def planned(parts: Parts, c: float, spread: float, sketch: Sketch) -> tuple[floa
     return BEYOND * reach, Plan(reach, tuple(decays))
 
 
-def _modulus_from(t: Term, density: Density | None, c: float, axis: Axis) -> Callable[[Array], Array]:
+def modulus_from(t: Term, density: Density | None, c: float, axis: Axis) -> Callable[[Array], Array]:
     """s -> log of a bound on |phi(u)| of one step for all u >= s."""
     low, high = t.part.step.facts.min_loss, min(t.part.step.facts.max_loss, t.part.upper)
     # atoms do not decay: their modulus is at most 1

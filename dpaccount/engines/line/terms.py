@@ -110,6 +110,25 @@ class Term:
             return np.array([self.cumulants(float(c))[0] for c in tilts])
         return np.asarray(np.log1p(np.expm1(np.multiply.outer(tilts, self.loss)) @ self.weight))
 
+    def tabulated(self, tilts: Array) -> tuple[Array, Array]:
+        """At many tilts that are `SAFE`, for one such step: K(c) - K(0), K' and K'' to the accuracy of a guide, and K(c) - K(0) from
+        above, but for the error of the nodes, by the reasons of `log_mgf_error`.
+        """
+        assert self.rounding is not None
+        (off, part), (moments, mean, variance) = self.rounding, self._moments
+        growth = np.multiply.outer(tilts, self.loss)
+        np.expm1(growth, out=growth)
+        total = (growth * self.weight).sum(axis=1)
+        _, shift, square = (growth @ moments.T).T
+        shift = shift / (1.0 + total)
+        log = np.log1p(total)
+        guide = np.array([log, mean + shift, np.maximum((variance + square) / (1.0 + total) - shift * shift, 0.0)])
+        each = (float(self.weight @ part) + SUM) * np.abs(total)
+        moving = self.weight * (off + ULP * np.abs(self.loss))
+        each += tilts * (growth @ moving + float(moving.sum()))
+        each += np.abs(growth, out=growth) @ (self.weight * (part + (9 * ULP + SUM)))
+        return guide, np.asarray(log + 1.1 * (each / (1.0 + total) + 4 * ULP * np.abs(log)))
+
     def log_mgf(self, c: float) -> float:
         """K(c) - K(0) of one such step, summed as `log_mgf_error` expects."""
         if self.whole and c > 0.0 and max(c, 1.0) * self.most <= SAFE:
