@@ -64,13 +64,17 @@ class Reading(NamedTuple):
 
 
 class Waves(NamedTuple):
-    """log of a composition's tilted characteristic function along a line, what it may be off by, and whether that is proved: what
-    does not depend on epsilon."""
+    """What of a line does not depend on epsilon: log of the tilted characteristic function, and whether its error is proved; the
+    columns that it is summed with; and what errors are made of, each as a sum for f~ and one for D."""
 
     s: Array
     log_phi: npt.NDArray[np.complex128]
-    slip: Array
     proved: bool
+    columns: npt.NDArray[np.complex128]
+    common: Array
+    growing: Array
+    fixed: Array
+    size: float
 
 
 def waves(body: Body, mollifier: Mollifier, alias: Alias) -> Waves:
@@ -78,41 +82,40 @@ def waves(body: Body, mollifier: Mollifier, alias: Alias) -> Waves:
     step = 2.0 * math.pi / alias.period
     count = math.ceil(END * mollifier.beta / mollifier.width / step)
     s = np.asarray(step * np.arange(count + 1), dtype=np.float64)
-    return Waves(s, *_log_phi(body, s))
+    log_phi, slip, proved = _log_phi(body, s)
+    z = body.tilt + 1j * s
+    kernel, kernel_error = mollifier.values(s)
+    both, size = 1.0 / (z * (z + 1.0)), np.exp(np.real(log_phi))
+    window = 0.5 * erfc(6.0 * (2.0 * s / float(s[-1]) - 1.0))
+    plain = window * np.exp(-1j * s * mollifier.eta - mollifier.tilt * mollifier.eta - mollifier.log_weight)
+    columns = np.stack([kernel * both, kernel, kernel / (z + 1.0), plain * both], axis=1)
+    columns[0] /= 2.0
+    modulus = size * np.abs(kernel)
+    weights = np.stack([np.abs(both), np.ones(s.size)], axis=1)
+    fixed = (_lost(size, slip) * np.abs(kernel) + size * kernel_error + 4 * ULP * modulus * np.abs(log_phi)) @ weights
+    common = modulus @ weights
+    return Waves(s, log_phi, proved, columns, common, (modulus * s) @ weights, fixed, float(common[0]))
 
 
 def read(body: Body, mollifier: Mollifier, alias: Alias, along: Waves | None = None) -> Reading:
     """The line through the body's tilt; `along` if it is known from another epsilon. Raises `TooManyNodes`."""
     c, eps, axis = body.tilt, body.epsilon, body.axis
-    s, log_phi, slip, proved = along or waves(body, mollifier, alias)
-    step, count = float(s[1]), s.size - 1
-    z = c + 1j * s
-    kernel, kernel_error = mollifier.values(s)
-    wave = np.exp(log_phi - 1j * s * (eps - mollifier.eta))
-    wave[0] /= 2
-    size = np.exp(np.real(log_phi))
-    scale, inverse = step / math.pi, 1.0 / np.abs(z * (z + 1.0))
-    modulus = size * np.abs(kernel)
+    along = along or waves(body, mollifier, alias)
+    s, count = along.s, along.s.size - 1
+    scale = float(s[1]) / math.pi
+    smooth, density, tail, estimate = scale * np.real(np.exp(along.log_phi - 1j * s * (eps - mollifier.eta)) @ along.columns)
     line = axis.rounding(c) + axis.mass_error + 2 * ULP * (abs(c * eps) + abs(body.log_scale) + abs(axis.log_mass))
     line += 4 * ULP * (2.0 + mollifier.width * c) + c * mollifier.eta_error + count * ULP
     if body.jump.cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
         line += 4 * body.jump.error * math.exp(body.jump.log_p)
-    line_error = line + 4 * ULP * (np.abs(log_phi) + s * eps) + s * mollifier.eta_error
-    off = modulus * line_error + _lost(size, slip) * np.abs(kernel) + size * kernel_error
+    off = scale * (line * along.common + (4 * ULP * eps + mollifier.eta_error) * along.growing + along.fixed)
     first, second = mollifier.beyond(float(s[-1]))
-    window = 0.5 * erfc(6.0 * (2.0 * s / float(s[-1]) - 1.0))
-    plain = wave * np.exp(-1j * s * mollifier.eta - mollifier.tilt * mollifier.eta - mollifier.log_weight) / (z * (z + 1.0))
-    smoothed = wave * kernel
     log_scale = body.log_scale + c * mollifier.eta + mollifier.log_weight
     return Reading(
-        log_scale,
-        scale * float(np.real(smoothed @ (1.0 / (z * (z + 1.0))))),
-        mollifier.gap * scale * float(np.real(smoothed).sum()),
-        scale * float(np.real(plain @ window)), scale * float(np.real(smoothed @ (1.0 / (z + 1.0)))),
-        scale * float(off @ inverse) + first / math.pi,
-        mollifier.gap * (scale * float(off.sum()) + second / math.pi),
+        log_scale, float(smooth), mollifier.gap * float(density), float(estimate), float(tail),
+        float(off[0]) + first / math.pi, mollifier.gap * (float(off[1]) + second / math.pi),
         math.exp(min(float(alias.log_bound(eps - mollifier.eta - mollifier.width)) - log_scale, 600.0)),
-        scale * float(modulus @ inverse), proved,
+        scale * along.size, along.proved,
     )
 
 

@@ -77,17 +77,19 @@ class Mollifier:
             raise Overflow("the tilt of the smoothed loss overflows")
         near = np.abs(square) < 1.0
         safe = np.where(near, 1.0, x)
-        series = np.zeros(s.shape, dtype=complex)
+        series, small = np.zeros(np.count_nonzero(near), dtype=complex), square[near]
         for n in range(9, -1, -1):
-            series = series * square + 2.0 * (n + 1) / math.factorial(2 * n + 3)
-        far = (safe * np.cosh(safe) - np.sinh(safe)) / safe**3
+            series = series * small + 2.0 * (n + 1) / math.factorial(2 * n + 3)
+        grown = np.exp(safe)
+        far = 0.5 * (grown * (safe - 1.0) + (safe + 1.0) / grown) / (safe * safe * safe)
         top = self.log_weight + self._log_kappa
         length = np.abs(safe)
         size = np.where(near, 1.0, np.cosh(np.real(safe)) * (length + 1.0) / length**3)
         scale = math.exp(-top)
         terms = self.beta**2 + self.width**2 * (self.tilt**2 + s * s)
-        roundings = 12.0 + 4.0 * (abs(top) + length) + 7.0 * terms / length
-        return np.asarray(np.where(near, series, far) * scale, dtype=complex), np.asarray(size * (scale * ULP * roundings))
+        roundings = 16.0 + 4.0 * (abs(top) + length) + 7.0 * terms / length
+        far[near] = series
+        return np.asarray(far * scale, dtype=complex), np.asarray(size * (scale * ULP * roundings))
 
     @property
     def _log_kappa(self) -> float:
