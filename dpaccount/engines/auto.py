@@ -30,6 +30,7 @@ FAR = 1e4  # e^-FAR is nothing beside 1
 LARGEST = 1e12  # the largest epsilon at which a line is drawn
 FAILS = (CannotVouch, ZeroDivisionError, OverflowError)  # doubles that ran out of range vouch for nothing
 NARROW = 1e-3  # a bracket narrower than this is not looked for elsewhere
+SHARP = 1e-5  # a bracket of two steps wider than this is looked for elsewhere first
 ROUGH = 0.01  # the same where any answer will do
 NEARLY = 0.05  # the same below the smallest double
 SMALLEST = -708.0
@@ -101,9 +102,9 @@ def log_delta(
         return face.log_delta(pair, epsilon)
     if epsilon < -FAR:  # 1 - e^eps <= delta <= 1
         return LogDelta(-1e-300, 0.0, 0.0, True, "closed")
-    edge = _edge(pair, epsilon)
-    if edge is not None:
-        return edge
+    exact = edge(pair, epsilon)
+    if exact is not None:
+        return exact
     if epsilon > LARGEST and not closed.supports(pair):  # no line is drawn there: delta falls from here on
         return log_delta(pair, LARGEST, method)._replace(lower=closed.widened(pair.log_p_only, -np.inf).lower, condition=np.inf)
     if method == "closed":
@@ -149,11 +150,11 @@ def log_delta(
     if near is not None and _enough(near, goal, chords.AIM):
         return near
     if engine == "chords":
+        engine = "line"
         with suppress(CannotVouch):
             found = chords.log_delta(pair, epsilon, goal)
             if _enough(found, goal, NARROW):
-                return found
-        engine = "line"
+                return found if _enough(found, goal, SHARP) else _narrower(found, pair, epsilon, goal, smooth)
     try:
         if engine == "line" and not smooth.serves:
             with suppress(*FAILS):
@@ -173,6 +174,15 @@ def log_delta(
         return lattice.log_delta(pair, epsilon, goal)
     except (ZeroDivisionError, OverflowError) as error:
         raise NumericalFailure(f"no engine can answer at epsilon = {epsilon:.6g}: doubles do not reach that far ({error}).") from error
+
+
+def _narrower(found: LogDelta, pair: DominatingPair, epsilon: float, goal: float, smooth: smoothed.Nearby) -> LogDelta:
+    """A bracket, or the smoothed contour's if that is narrower."""
+    with suppress(*FAILS):
+        other = smooth(pair, epsilon, goal)
+        if other.certified and other.upper - other.lower < found.upper - found.lower:
+            return other
+    return found
 
 
 def _bracket(
@@ -219,7 +229,7 @@ def inside(pair: DominatingPair, epsilon: npt.NDArray[np.float64]) -> npt.NDArra
     return np.asarray((low + hair < epsilon) & (epsilon < high - hair) & (epsilon > -FAR) & (epsilon <= LARGEST))
 
 
-def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
+def edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     """Answers outside the range of the loss: 1 - e^eps (with masses at infinity) below, P{L = inf} above.
 
     The ends are sums of rounded losses: within their rounding the bracket holds what an end beyond epsilon would give.
@@ -238,11 +248,11 @@ def _edge(pair: DominatingPair, epsilon: float) -> LogDelta | None:
             return closed.between(mass, min(top, 0.0) + float(log1m_exp(-gap)))
     if np.isfinite(low) and all(step.facts.log_q_only == -np.inf for step, _ in pair.terms):
         gap = closed.end_of_range(pair, epsilon, top=False)
-        edge = float(log1m_exp(epsilon)) if epsilon < 0 else -np.inf
+        least = float(log1m_exp(epsilon)) if epsilon < 0 else -np.inf
         if gap <= 0.0:
-            return closed.widened(edge, 0.0)
+            return closed.widened(least, 0.0)
         if epsilon < low:
-            return closed.with_absolute(closed.widened(edge, 0.0), float(np.log(gap)))
+            return closed.with_absolute(closed.widened(least, 0.0), float(np.log(gap)))
     return None
 
 

@@ -58,6 +58,9 @@ class DirectedCurve:
         """An answer that says no more than that log delta < goal, if Chernoff's bound says so, at first where `near` says."""
         if not (epsilon > 0.0 and goal > -np.inf):
             return None
+        exact = auto.edge(self.pair, epsilon)
+        if exact is not None:
+            return exact if exact.upper < goal else None
         if self._ceiling is None or (not self._ceiling.at(epsilon) < goal and self._tries < CEILINGS):
             near = near if self._ceiling is None else None
             self._tries += 1
