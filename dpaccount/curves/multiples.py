@@ -9,6 +9,7 @@ import numpy as np
 from dpaccount.adjacency import Adjacency
 from dpaccount.curves.profile import PrivacyProfile
 from dpaccount.engines.line import repeats
+from dpaccount.engines.line.tilts import spread_of
 from dpaccount.pair import Step
 from dpaccount.results import Bounds
 
@@ -45,12 +46,16 @@ def _shared(step: Step, counts: Any, delta: float, adjacency: str | Adjacency) -
     if not all(isinstance(side, Step) and side.proved and side.log_p_only == -np.inf for side in (first, *others)):
         return {}
     target = float(np.log(delta))
-    roots = repeats.epsilons(first, counts, target)  # type: ignore[arg-type]
+    try:
+        spread = spread_of(first)  # type: ignore[arg-type]
+    except ArithmeticError:
+        return {}
+    roots = repeats.epsilons(first, counts, target, spread)  # type: ignore[arg-type]
     for side in others:
-        left = ~repeats.below(side, counts, roots.lower, target)  # type: ignore[arg-type]
+        left = ~repeats.below(side, counts, roots.lower, target, spread)  # type: ignore[arg-type]
         left &= np.isfinite(roots.lower)
         if left.any():
-            more = repeats.epsilons(side, counts[left], target)  # type: ignore[arg-type]
+            more = repeats.epsilons(side, counts[left], target, spread)  # type: ignore[arg-type]
             for ours, theirs in zip(roots, more, strict=True):
                 ours[left] = np.maximum(ours[left], theirs)  # NaN if either is
     return {

@@ -41,24 +41,24 @@ class Roots(NamedTuple):
     condition: Array
 
 
-def epsilons(step: Step, counts: Array, log_delta: float) -> Roots:
-    """The epsilon at log_delta of every multiple of a directed step: certified brackets, or NaN."""
+def epsilons(step: Step, counts: Array, log_delta: float, spread: float | None = None) -> Roots:
+    """The epsilon at log_delta of every multiple of a directed step: certified brackets, or NaN. `spread` is a guess (`spread_of`)."""
     found = Roots(*(np.full(counts.shape, np.nan) for _ in range(4)))
-    for shared, group, guess in lines(step, counts, log_delta):
+    for shared, group, guess in lines(step, counts, log_delta, spread):
         parts = math.ceil(group.size * shared.s.size / ENTRIES)
         for part in np.array_split(np.arange(group.size), parts):
             _fill(shared, counts, guess[part], log_delta, group[part], found)
     return found
 
 
-def lines(step: Step, counts: Array, log_delta: float) -> Iterator[tuple[Line, Indices, Array]]:
+def lines(step: Step, counts: Array, log_delta: float, spread: float | None = None) -> Iterator[tuple[Line, Indices, Array]]:
     """Lines, which of the counts each serves, and a guess of their epsilons."""
     if auto.select(int(counts.max()) * step).engine != "line" or not -600.0 < log_delta < -1e-3:
         return
     if not step.log_p_only == step.log_left_out == -np.inf:
         return
     try:
-        table = _table(step, float(counts.min()), float(counts.max()), log_delta, FINE, 3.0)
+        table = _table(step, float(counts.min()), float(counts.max()), log_delta, FINE, 3.0, spread)
     except (CannotVouch, TooManyNodes):
         return
     guess = guesses(table, counts, log_delta)
@@ -70,21 +70,25 @@ def lines(step: Step, counts: Array, log_delta: float) -> Iterator[tuple[Line, I
         yield shared, group[served], guess[group[served]]
 
 
-def below(step: Step, counts: Array, epsilon: Array, log_delta: float) -> npt.NDArray[np.bool_]:
+def below(
+    step: Step, counts: Array, epsilon: Array, log_delta: float, spread: float | None = None
+) -> npt.NDArray[np.bool_]:
     """Where Chernoff's bound proves that delta of the multiple is below log_delta at epsilon."""
     asked = np.isfinite(epsilon) & (epsilon > 0.0)
     if not asked.any() or not step.log_p_only == step.log_left_out == -np.inf:
         return np.zeros(counts.shape, dtype=bool)
     try:
-        table = _table(step, float(counts[asked].min()), float(counts[asked].max()), log_delta, COARSE, 1.3)
+        table = _table(step, float(counts[asked].min()), float(counts[asked].max()), log_delta, COARSE, 1.3, spread)
     except (CannotVouch, TooManyNodes):
         return np.zeros(counts.shape, dtype=bool)
     return np.asarray(asked & (table.chernoff(counts, epsilon).min(axis=1) < log_delta))
 
 
-def _table(step: Step, least: float, most: float, log_delta: float, ratio: float, beyond: float) -> Tilts:
+def _table(
+    step: Step, least: float, most: float, log_delta: float, ratio: float, beyond: float, spread: float | None
+) -> Tilts:
     """Tilts from below the saddle point of the largest count on, until Chernoff's bound for the least is a power of delta."""
-    far = math.sqrt(-2.0 * log_delta) / spread_of(step)
+    far = math.sqrt(-2.0 * log_delta) / (spread or spread_of(step))
     return tabulate(step, 0.15 * far / math.sqrt(most), 2.0 * far / math.sqrt(least), ratio, beyond * log_delta / least)
 
 
@@ -153,7 +157,7 @@ def _fill(shared: Line, counts: Array, guess: Array, target: float, group: Indic
         step = 1.5 * wide / slope + 4 * ULP * here
         here = here + move
         low, high = np.maximum(here - step, 0.0), here + step
-        (least, _), (_, most) = (bracket(waves.at(end - waves.epsilon)) for end in (low, high))
+        (least, _), (_, most) = zip(*bracket(waves.at(np.stack([low, high]) - waves.epsilon)), strict=True)
         good = (least >= target) & (most <= target) & (low > 0.0)
         good &= (now.error + now.excess <= line.VOUCH) & (now.condition < WORST)
     for part, value in zip(found, (low, here, high, now.condition), strict=True):
@@ -168,7 +172,7 @@ def _corrected(shared: Line, share: Array, guess: Array, target: float) -> Array
     places = x.min() + (x.max() - x.min()) * 0.5 * (1.0 - np.cos(np.pi * np.arange(SAMPLES) / (SAMPLES - 1)))
     few = np.unique(np.abs(x[:, None] - places).argmin(axis=0))
     waves, move = _near(shared, share[few], guess[few], target)
-    if not (waves.at(move).condition < WORST).any():
+    if not (waves.gross[0] < WORST * waves.moments[0]).any():
         return None
     lack = waves.epsilon + move - guess[few]
     total = np.zeros(x.size)
@@ -190,8 +194,8 @@ def _near(shared: Line, share: Array, guess: Array, target: float) -> tuple[Wave
     return waves, move
 
 
-SAMPLES = 6  # counts at which a guess is tried first
-SMALL = 1e-13  # relative to the answer: what the polynomial may leave out
+SAMPLES = 8  # counts at which a guess is tried first
+SMALL = 5e-13  # relative to the answer: what the polynomial may leave out
 
 
 def _moved(waves: Waves, target: float, most: Array) -> Array:

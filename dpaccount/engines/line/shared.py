@@ -7,6 +7,7 @@ aliasing is bounded by t K_1(d) anew, at the best of many tilts d.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ from dpaccount.pair import Step
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 ORDER = 7  # of the polynomial that answers beside an epsilon
-REACHES = np.geomspace(4.0, 600.0, 40)  # in units of 1/spread
+REACHES = np.geomspace(4.0, 700.0, 10)  # in units of 1/spread
+BETWEEN = 5  # places looked at between two of them
 USUAL = 40.0  # the same: how far most lines go
 
 
@@ -78,16 +80,9 @@ def draw(step: Step, table: Tilts, j: int, counts: Array, epsilon: Array, target
     density = step.density()
     if density is None or not density.provable or not axis.proved or not spacing > 0.0:
         raise CannotVouch("no bound on what lies beyond the line")
-    s = REACHES / spread
-    decay = modulus_from(axis.terms[0], density, c, axis)(s)
-    rest = np.multiply.outer(counts, decay) - np.log(np.pi * s) + (counts * k - c * epsilon - target)[:, None]
-    fallen = rest <= -aim
-    within = fallen & (s < MAX_LINE * spacing)
-    served = within.any(axis=1)
-    if not served.any():
-        raise CannotVouch("the characteristic function falls too slowly")
-    last = int(within.argmax(axis=1)[served].max())
-    nodes = math.ceil(float(s[last]) / spacing)
+    above = counts * k - c * epsilon - target + aim
+    far, log_decay, served = _reach(modulus_from(axis.terms[0], density, c, axis), counts, above, spread, MAX_LINE * spacing)
+    nodes = math.ceil(far / spacing)
     fine = axis.terms[0].count == count and nodes * spacing <= axis.rate
     if not (fine and all(axis.node_error(t, c) <= ENOUGH for t in axis.terms)):
         axis = Axis(parts, bottom, c, 1.01 * nodes * spacing)
@@ -96,10 +91,39 @@ def draw(step: Step, table: Tilts, j: int, counts: Array, epsilon: Array, target
     along = spacing * np.arange(nodes + 1.0)
     log_phi, slip = log_phi_along(axis, c, along)
     line = Line(
-        float(count), c, along, spacing, log_phi, slip, axis.log_mgf(c), axis.rounding(c), float(decay[last]),
+        float(count), c, along, spacing, log_phi, slip, axis.log_mgf(c), axis.rounding(c), log_decay,
         table.beyond(j), *_kernel(c, along, spacing),
     )
     return line, served
+
+
+def _reach(
+    log_decay: Callable[[Array], Array], counts: Array, above: Array, spread: float, most: float
+) -> tuple[float, float, npt.NDArray[np.bool_]]:
+    """How far a line goes until truncation is small enough, log of the modulus of one step from there on, and the counts for which it is.
+
+    Truncation is small enough where t log_decay(s) - log(pi s) <= -above; a count that asks for more than `most` is not served.
+    """
+
+    def fallen(s: Array) -> tuple[npt.NDArray[np.bool_], Array]:
+        decay = log_decay(s)
+        return np.multiply.outer(counts, decay) - np.log(np.pi * s) + above[:, None] <= 0.0, decay
+
+    s = REACHES / spread
+    enough, decay = fallen(s)
+    enough &= s < most
+    served = enough.any(axis=1)
+    if not served.any():
+        raise CannotVouch("the characteristic function falls too slowly")
+    last = int(enough.argmax(axis=1)[served].max())
+    found = float(s[last]), float(decay[last])
+    if last > 0:  # somewhere between two places
+        s = np.geomspace(s[last - 1], s[last], BETWEEN + 2)[1:-1]
+        enough, decay = fallen(s)
+        first = int(enough[served].all(axis=0).argmax())
+        if enough[served, first].all():
+            found = float(s[first]), float(decay[first])
+    return *found, served
 
 
 def _kernel(c: float, s: Array, step: float) -> tuple[Array, tuple[Array, Array], Array]:
@@ -139,13 +163,13 @@ class Waves:
         self.gross = (size @ line.powers).T
 
     def at(self, move: Array) -> Readings:
-        """The readings at epsilon + move (see `Contour.readings`).
+        """The readings at epsilon + move (see `Contour.readings`), of one move or a row of them for each count.
 
         The integrand has e^{-z move}; its polynomial leaves out at most |z move|^n/n! max(1, e^{-c move}).
         """
         line, share, epsilon = self.line, self.share, self.epsilon + move
         c, far = line.c, float(line.s[-1])
-        size, value, rounded = np.abs(move), np.zeros(move.size), np.zeros(move.size)
+        size, value, rounded = np.abs(move), np.zeros(move.shape), np.zeros(move.shape)
         for k in range(ORDER, 0, -1):
             value = (self.moments[k] + value) * (-move / k)
             rounded = (self.gross[k] + rounded) * (size / k)
@@ -155,7 +179,7 @@ class Waves:
         straight = share * line.k_error + 2 * ULP * (np.abs(c * epsilon) + np.abs(share * line.k)) + line.s.size * ULP
         error = tail + self._grown + (straight + 2 * ULP * (1 + np.abs(far * epsilon))) * whole
         error = (error + 2.0 * self._left_out(size)) * np.exp(size * c) + (16 + line.s.size) * ULP * rounded
-        right = (self._right - np.multiply.outer(move, line.far.c)).min(axis=1)
+        right = (self._right - np.multiply.outer(move, line.far.c)).min(axis=-1)
         excess = np.exp(np.logaddexp(right, log_geometric(-c * line.period)) - self.log_scale)
         bad = ~((value > 0.0) & (error + excess < value))
         return Readings(

@@ -43,7 +43,7 @@ class Tilts(NamedTuple):
 
 
 def spread_of(step: Step) -> float:
-    """The standard deviation of the loss of one step, as a guide."""
+    """The standard deviation of the loss of one step, as a guide; raises `CannotVouch`."""
     variance = Axis(below(step, np.inf), 0.0, 0.0, 0.0).cumulants(0.0)[2]
     if not variance > 0.0:
         raise CannotVouch("the loss is constant")
@@ -82,6 +82,11 @@ def tabulate(step: Step, low: float, high: float, ratio: float, enough: float) -
 
 def _axis(step: Step, high: float) -> Axis | None:
     """Proved nodes for tilts up to `high`, whose exponentials are safe; None where they cannot be had."""
+    density = step.density()
+    if density is not None and not density.pieces:  # nodes go as far as the window at least
+        end = min(max(density.window(0.0, high)[1], density.support[0]), density.support[1])
+        if high * float(density.evaluate(np.array([end]))[0][0]) > SAFE:
+            return None
     try:
         axis = Axis(below(step, np.inf), 0.0, high, 0.0)
     except (CannotVouch, TooManyNodes):

@@ -58,9 +58,10 @@ def turned(loss: Array, weight: Array, s: Array, errors: PhaseErrors | None = No
     fine = math.isqrt(s.size - 1) + 1
     coarse = -(-s.size // fine)
     first, second = (powers(x, n) for x, n in zip(_first(loss, s[1] * np.array([1.0, fine])), (fine, coarse), strict=True))
-    own, mine = second * weight, first * weight
-    product = own @ first.T if loss.size <= WHOLE else block_products(own, first)
-    sums = own.sum(axis=-1), mine.sum(axis=-1)
+    second *= weight
+    product = second @ first.T if loss.size <= WHOLE else block_products(second, first)
+    first *= weight
+    sums = second.sum(axis=-1), first.sum(axis=-1)
     product += sums[0][:, None]
     product += sums[1]
     found = product.ravel()[: s.size]
