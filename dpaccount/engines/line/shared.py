@@ -25,6 +25,7 @@ from dpaccount.pair import Step
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+Served = npt.NDArray[np.bool_]
 ORDER = 7  # of the polynomial that answers beside an epsilon
 REACHES = np.geomspace(4.0, 700.0, 10)  # in units of 1/spread
 BETWEEN = 5  # places looked at between two of them
@@ -63,7 +64,7 @@ def periods(table: Tilts, which: Indices, counts: Array, epsilon: Array, goal: f
     return np.asarray(np.maximum(needed.min(axis=2).max(axis=1), -goal / c))
 
 
-def draw(step: Step, table: Tilts, j: int, counts: Array, epsilon: Array, target: float, aim: float) -> tuple[Line, Array]:
+def draw(step: Step, table: Tilts, j: int, counts: Array, epsilon: Array, target: float, aim: float) -> tuple[Line, Served]:
     """The line through the j-th tilt for the largest of some counts, and which of them it goes far enough for.
 
     Errors are kept below e^-aim of e^target, as far as the line can go: `Waves` says what they are.
@@ -99,20 +100,20 @@ def draw(step: Step, table: Tilts, j: int, counts: Array, epsilon: Array, target
 
 def _reach(
     log_decay: Callable[[Array], Array], counts: Array, above: Array, spread: float, most: float
-) -> tuple[float, float, npt.NDArray[np.bool_]]:
+) -> tuple[float, float, Served]:
     """How far a line goes until truncation is small enough, log of the modulus of one step from there on, and the counts for which it is.
 
     Truncation is small enough where t log_decay(s) - log(pi s) <= -above; a count that asks for more than `most` is not served.
     """
 
-    def fallen(s: Array) -> tuple[npt.NDArray[np.bool_], Array]:
+    def fallen(s: Array) -> tuple[Served, Array]:
         decay = log_decay(s)
-        return np.multiply.outer(counts, decay) - np.log(np.pi * s) + above[:, None] <= 0.0, decay
+        return np.asarray(np.multiply.outer(counts, decay) - np.log(np.pi * s) + above[:, None] <= 0.0), decay
 
     s = REACHES / spread
     enough, decay = fallen(s)
     enough &= s < most
-    served = enough.any(axis=1)
+    served: Served = np.asarray(enough.any(axis=1))
     if not served.any():
         raise CannotVouch("the characteristic function falls too slowly")
     last = int(enough.argmax(axis=1)[served].max())
