@@ -13,6 +13,7 @@ swapped pair answers at -eps.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -198,11 +199,13 @@ class Nearby:
                 return self._expanded(pair, epsilon)
             except CannotVouch:
                 self._level = None
+        if self._last is not None and self._last.reaches(epsilon):
+            with suppress(CannotVouch):
+                return answer(self._last, epsilon)
+        self._last = None
         try:
-            if self._last is None or not self._last.reaches(epsilon):
-                self._last = None
-                self._last = self._contour(pair, epsilon)
-                self.hint = self._last.hint
+            self._last = self._contour(pair, epsilon)
+            self.hint = self._last.hint
             return answer(self._last, epsilon)
         except NoLine:
             raise

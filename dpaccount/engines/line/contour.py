@@ -31,6 +31,7 @@ from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
 MAX_LINE = 6000
+NEAR, FARTHER = 0.5, 2.0  # tilt times the move of epsilon that a line serves, and one of a family, which takes long to make
 ROOM = 0.01  # of epsilon: how far above it a cut still serves, so that a root finder need not make another
 ENOUGH = 1e-18  # nodes as good as this need not be made anew
 
@@ -89,7 +90,7 @@ class Contour:
         spread = math.sqrt(variance)
         if not spread > 0.0:
             raise CannotVouch("the privacy loss is constant below the cut")
-        self.spread = spread
+        self.spread, self.costly = spread, bool(axis.many)
         log_scale = axis.log_mass + k - c * eps
         # size of the integral by the saddle-point approximation
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
@@ -137,8 +138,8 @@ class Contour:
 
     def reaches(self, epsilon: float) -> bool:
         """Whether reweighting serves `epsilon` as well: a small move of the saddle point, and not above what the cut leaves."""
-        shift = epsilon - self.epsilon
-        return abs(shift * self.c) <= 0.5 and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
+        shift, most = epsilon - self.epsilon, FARTHER if self.costly else NEAR
+        return abs(shift * self.c) <= most and epsilon >= 0.0 and (shift <= self.room or self.jump.cut == np.inf)
 
     def _mass_only(self, axis: Axis, c: float) -> None:
         """The integral is what delta lacks of the mass, E min(1, e^{eps - L}) <= e^{K(c) - c eps} for -1 < c < 0: it underflows."""

@@ -77,6 +77,8 @@ def _first(log_rest: Callable[[Array], Array], spread: float, needed: float) -> 
 
 def planned(parts: Parts, c: float, spread: float, sketch: Sketch) -> tuple[float, Plan | None]:
     """The rate that a line through c will need of its nodes, as far as a sketch can tell, and the plan that says so, if there is one."""
+    if parts.families:  # whose nodes take long to be made anew
+        return 1.1 * sketch.rate(c, spread), None
     decays = []
     for part, log_mgf in zip(parts.single, sketch.log_mgfs(c), strict=True):
         density, facts = part.step.density(), part.step.facts

@@ -11,11 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaccount.engines.line.axis import Parts
+from dpaccount.engines.line.terms import Part
+from dpaccount.pair import Step
 
 Array = npt.NDArray[np.float64]
+BINS = 6  # noise multipliers that stand for a family
 FALL = 28.0  # the integrand is negligible below e^-FALL of its start
 _REACHES = np.geomspace(6.0, 220.0, 14)
 _MORE = 2.0  # by how much a bound on the rest of the integral comes later
+
+
+def _part(step: Step, times: int, cut: float) -> Part:
+    return Part(step, times, upper=cut)
 
 
 class Sketch:
@@ -28,10 +35,8 @@ class Sketch:
     @classmethod
     def of(cls, parts: Parts, high: float) -> Sketch | None:
         """None where some step is not one smooth density, or needs too many outcomes."""
-        if parts.families:
-            return None
         nodes = []
-        for part in parts.single:
+        for part in parts.single + tuple(_part(*some, parts.cut) for family in parts.families for some in family.summary(BINS)):
             density = part.step.density()
             if density is None or density.pieces or density.breaks or not part.step.facts.smooth or part.lower > -math.inf:
                 return None

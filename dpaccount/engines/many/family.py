@@ -33,6 +33,13 @@ class Family(NamedTuple):
         step: Step = PoissonSampled(Gaussian(1.0 / math.sqrt(tau)), self.probability)
         return Reversed(step) if self.swapped else step
 
+    def summary(self, bins: int) -> list[tuple[Step, int]]:
+        """A few steps, each with the mean t and the number of those near it: a guide."""
+        edges = np.linspace(self.tau[0] * (1 - 1e-9), self.tau[-1] * (1 + 1e-9), bins + 1)
+        place = np.searchsorted(edges, self.tau) - 1
+        times, sums = np.bincount(place, self.counts), np.bincount(place, self.counts * self.tau)
+        return [(self.step(float(total / n)), int(n)) for n, total in zip(times, sums, strict=True) if n]
+
     def log_tails(self, cut: float) -> tuple[Array, Array, Array, float]:
         """log P[L > cut], log P[L <= cut], log Q[L > cut] of every step, and their relative error."""
         q, level = self.probability, -cut if self.swapped else cut
