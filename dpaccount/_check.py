@@ -97,6 +97,8 @@ def reals(
 
     NaN is always refused; infinities only pass when `infinite` is true. Of `private` values no message shows one.
     """
+    if type(value) is float and low < value < high and -np.inf < value < np.inf:
+        return np.asarray(value)
     if private:
         return _private(owner, name, value, low, high, open_low, open_high, infinite, hint)
     domain = _domain(low, high, open_low, open_high, infinite)

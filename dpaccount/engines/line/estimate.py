@@ -53,9 +53,11 @@ class Line:
             axis = Axis(parts, -1.0 if parts.whole else 0.0, c + ROOM / spread, reach)
         except TooManyNodes as large:
             raise CannotVouch(str(large)) from large
-        self.hint = Hint(c, spread, BEYOND * reach, epsilon)
         self.epsilon, self.c, self.k = epsilon, c, axis.log_mgf(c)
-        bend = axis.cumulants(c)[2] + 1 / c**2 + 1 / (c + 1) ** 2
+        _, mean, variance = axis.cumulants(c)
+        bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
+        off = (mean - epsilon - 1 / c - 1 / (c + 1)) / bend
+        self.hint = Hint(c - min(max(off, -0.3 * c), 0.3 * c), spread, BEYOND * reach, epsilon)  # Newton's step: what serves a neighbour
         rough = self.k - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
         self.step = 2 * math.pi / guessed_period(axis, c, epsilon, rough - AIM, spread)
         count = math.ceil(reach / self.step)
@@ -108,7 +110,7 @@ class Nearby:
             with suppress(CannotVouch):
                 line = Line(pair, epsilon, self.hint)
                 found = line.answer(epsilon)
-                self._last = line
+                self._last, self.hint = line, line.hint
                 return found
             self.hint = self.hint._replace(epsilon=math.nan)
         self._last = None

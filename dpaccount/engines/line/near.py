@@ -17,9 +17,8 @@ from dpaccount._log import ULP
 Array = npt.NDArray[np.float64]
 Waves = npt.NDArray[np.complex128]
 DEGREE = 10  # the K above
-_DEGREES = np.arange(DEGREE + 1)[:, None]
-_FACTORIALS = np.array([[math.factorial(k)] for k in range(DEGREE + 1)], dtype=float)
-_TURNS = np.array([1, -1j, -1, 1j] * 3)[:DEGREE]  # (-i)^k
+_FACTORIALS = np.array([math.factorial(k) for k in range(DEGREE + 1)], dtype=float)
+_TURNS = np.array([1, -1j, -1, 1j] * 3)[:DEGREE] / _FACTORIALS[:DEGREE]  # (-i)^k/k!
 
 
 class Near:
@@ -34,15 +33,18 @@ class Near:
 
     @cached_property
     def _powers(self) -> Array:
-        """(s/S)^k/k! for k = 0, ..., K, one row each; S is the last s."""
-        return np.asarray((self._s / self.far) ** _DEGREES / _FACTORIALS)
+        """(s/S)^k for k = 0, ..., K, one row each; S is the last s."""
+        rows, x = np.ones((DEGREE + 1, self._s.size)), self._s / self.far
+        for k in range(1, DEGREE + 1):
+            np.multiply(rows[k - 1], x, out=rows[k])
+        return rows
 
     @cached_property
     def _moments(self) -> tuple[list[float], list[float], list[float]]:
         """Coefficients of both sums' polynomials in S times the move, highest first, and the same of absolute values."""
         found = ((self._powers[:DEGREE] @ (self._wave[:, None] * self._kernels)) * _TURNS[:, None]).real
         value, slope = found[::-1].T.tolist()
-        return value, slope, (self._powers @ self._size)[::-1].tolist()
+        return value, slope, ((self._powers @ self._size) / _FACTORIALS)[::-1].tolist()
 
     def left_out(self, epsilon: float) -> float:
         """What Taylor's polynomial leaves out of the first sum."""

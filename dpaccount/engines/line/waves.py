@@ -61,25 +61,29 @@ def turned(loss: Array, weight: Array, s: Array, errors: PhaseErrors | None = No
     second *= weight
     product = second @ first.T if loss.size <= WHOLE else block_products(second, first)
     first *= weight
-    sums = second.sum(axis=-1), first.sum(axis=-1)
-    product += sums[0][:, None]
-    product += sums[1]
+    sums = np.concatenate([second.sum(axis=-1), first.sum(axis=-1)])
+    product += sums[:coarse, None]
+    product += sums[coarse:]
     found = product.ravel()[: s.size]
     if errors is None:
         return found.real, found.imag, np.zeros(s.size)
-    wave, mean, grown = zip(*(_sizes(part.real, base, errors) for part, base in zip(sums, (s[1] * fine, s[1]), strict=True)), strict=True)
+    wave = np.sqrt(-2 * np.minimum(sums.real, 0.0))
+    mean = SUM * errors.mean(np.concatenate([s[::fine], s[:fine]]), wave)  # of the sums
+    off = np.concatenate([_roundings(coarse), _roundings(fine)])  # of X itself: on average, and in w's norm
+    for grid, base, at in ((slice(coarse), s[1] * fine, wave[1]), (slice(coarse, None), s[1], wave[coarse + 1])):
+        mean[grid] += off[grid] * min(at, errors.size * base)
+        off[grid] *= at
     added = loss.size if loss.size <= WHOLE else BLOCK + loss.size // BLOCK
-    cross = np.multiply.outer(wave[0], (2 * ULP * (added + 4)) * wave[1] + grown[1]) + np.multiply.outer(grown[0], wave[1])
-    return found.real, found.imag, (cross + mean[0][:, None] + mean[1]).ravel()[: s.size]
+    cross = np.multiply.outer(wave[:coarse], (2 * ULP * (added + 4)) * wave[coarse:] + off[coarse:])
+    cross += np.multiply.outer(off[:coarse], wave[coarse:])
+    cross += mean[:coarse, None]
+    cross += mean[coarse:]
+    return found.real, found.imag, cross.ravel()[: s.size]
 
 
-def _sizes(real: Array, base: float, errors: PhaseErrors) -> tuple[Array, Array, Array]:
-    """Of X_0, X_1, ... at multiples of a point, from sums of their real parts: w, the error of their sums, and that of X in w's norm."""
-    k = np.arange(float(real.size))
-    wave = np.sqrt(-2 * np.minimum(real, 0.0))
-    roundings = (STEPS + DOUBLING * math.ceil(math.log2(k.size + 1))) * ULP * k
-    mean = SUM * errors.mean(base * k, wave) + roundings * min(float(wave[1]), errors.size * base)
-    return wave, mean, roundings * wave[1]
+def _roundings(count: int) -> Array:
+    """What `powers` says of the error of X_k, relative to |X_1|."""
+    return ((STEPS + DOUBLING * math.ceil(math.log2(count + 1))) * ULP) * np.arange(float(count))
 
 
 STEPS, DOUBLING = 10.0, 2.5  # ulps, which are two roundings each: of e^{isL} - 1 itself, and of every doubling
