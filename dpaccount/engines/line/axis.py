@@ -16,7 +16,7 @@ from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
 
 Array = npt.NDArray[np.float64]
-APART = 64  # so many distinct steps may be taken one by one
+APART = 256  # so many distinct steps may be taken one by one
 
 
 class Parts(NamedTuple):

@@ -29,6 +29,7 @@ AIM = 1e-6  # relative width of delta at which refinement stops
 FIRST = 1e-4
 ENOUGH = 1e-5  # below this width no more than a quarter of the frequencies are spent
 NEGLIGIBLE = 1e-9  # a body below this part of the jump is bounded by Chernoff alone
+KINDS = 12  # for more kinds of steps a line has fewer frequencies
 PASSES = 6
 SERVES = 1e-3  # relative width of an answer that need not be looked for elsewhere
 ROOM = 1e-4  # of epsilon: how far above it a cut still serves, so that a root finder need not make another
@@ -125,6 +126,7 @@ class Nearby:
 def _kernel(body: Body, gap: float, alias: Alias, needed: float, best: LogDelta) -> tuple[Mollifier, bool]:
     """The kernel with this C and a transform that falls far enough, or the narrowest that costs allow, and whether it is that."""
     most = MAX_COUNT if best.upper - best.lower > ENOUGH else MAX_COUNT / 4
+    most *= min(1.0, KINDS / len(body.axis.terms))
     beta = 9.0
     for _ in range(3):
         beta = min(max(needed + math.log(70.0 * half_width(gap, beta)), 7.0), 40.0)
