@@ -141,18 +141,29 @@ def _panel_rounding(strip: Strip, x: Array, loss: Array, log_w: Array, half: Arr
 
 @cache
 def legendre() -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends."""
-    import mpmath  # type: ignore[import-untyped]  # here, since few answers need it and it takes long to import
+    """Nodes and weights of Gauss-Legendre's rule to the last bit: numpy's weights are off by 7e-13 at the ends.
 
-    with mpmath.workdps(40):
-        rows = []
-        for guess in np.polynomial.legendre.leggauss(ORDER)[0]:
-            x = mpmath.mpf(float(guess))
-            for _ in range(2):
-                value, before = mpmath.legendre(ORDER, x), mpmath.legendre(ORDER - 1, x)
-                slope = ORDER * (before - x * value) / (1 - x * x)
-                x -= value / slope
-            before = mpmath.legendre(ORDER - 1, x)
-            rows.append((float(x), float(2 * (1 - x * x) / (ORDER * before) ** 2)))
+    By Newton's method in whole multiples of 2^-BITS.
+    """
+    one, rows = 1 << BITS, []
+    for guess in np.polynomial.legendre.leggauss(ORDER)[0].tolist():
+        x = int(math.ldexp(guess, 60)) << (BITS - 60)
+        for _ in range(3):
+            value, before = _legendre_at(x)
+            x -= (value * (one - (x * x >> BITS)) // ORDER << BITS) // ((before << BITS) - x * value)
+        _, before = _legendre_at(x)
+        weight = 2 * (one - (x * x >> BITS)) * one * one // (ORDER * before) ** 2
+        rows.append((x / one, weight / one))
     found = np.array(rows)
     return found[:, 0], found[:, 1]
+
+
+BITS = 200
+
+
+def _legendre_at(x: int) -> tuple[int, int]:
+    """P_n and P_{n-1} of n = ORDER at a whole multiple of 2^-BITS, in the same unit."""
+    before, value = 1 << BITS, x
+    for n in range(1, ORDER):
+        before, value = value, ((2 * n + 1) * (x * value >> BITS) - n * before) // (n + 1)
+    return value, before

@@ -34,6 +34,7 @@ SHARP = 1e-5  # a bracket of two steps wider than this is looked for elsewhere f
 ROUGH = 0.01  # the same where any answer will do
 NEARLY = 0.05  # the same below the smallest double
 SMALLEST = -708.0
+ROOM = 20.0  # by which a saddle point's guess may be off
 WIDE = 10.0  # far in the tail no lattice betters a bracket narrower than this
 
 
@@ -155,6 +156,8 @@ def log_delta(
             found = chords.log_delta(pair, epsilon, goal)
             if _enough(found, goal, NARROW):
                 return found if _enough(found, goal, SHARP) else _narrower(found, pair, epsilon, goal, smooth)
+    if near is not None and closed.at_rounding(pair, epsilon):
+        return near
     try:
         if engine == "line" and not smooth.serves:
             with suppress(*FAILS):
@@ -197,7 +200,8 @@ def _bracket(
         return far
     far = None
     with suppress(*FAILS):
-        far = expansion.bounded(pair, epsilon, lattice.FLOOR)
+        if _is_far(pair, epsilon, smooth):
+            far = expansion.bounded(pair, epsilon, lattice.FLOOR)
     if far is not None and far.certified and _enough(far, goal, NARROW if far.upper > SMALLEST else NEARLY):
         return far
     found: LogDelta | None = None
@@ -213,6 +217,13 @@ def _bracket(
         return best
     other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)
     return best if best is not None and best.upper - best.lower < other.upper - other.lower else other
+
+
+def _is_far(pair: DominatingPair, epsilon: float, smooth: smoothed.Nearby) -> bool:
+    """Whether delta may lie so far in the tail that jumps alone may bracket it."""
+    with suppress(*FAILS):
+        return smooth.rough(pair, epsilon) < lattice.FLOOR + ROOM
+    return True
 
 
 def _enough(found: LogDelta, goal: float, width: float) -> bool:

@@ -216,6 +216,13 @@ def beside_top(pair: DominatingPair, epsilon: float) -> LogDelta | None:
 
 
 BESIDE = 1e-3
+LAST = 1e-11
+
+
+def at_rounding(pair: DominatingPair, epsilon: float) -> bool:
+    """Whether epsilon lies so close to the largest loss that sums of rounded losses say no more than `beside_top`."""
+    top = pair.loss_range[1]
+    return bool(top - epsilon < LAST * (1.0 + abs(top)))
 
 
 def _held(pair: DominatingPair, gap: float) -> float:

@@ -51,6 +51,7 @@ class Nearby:
 
     def __init__(self) -> None:
         self._last: Line | None = None
+        self._body: Body | None = None
         self.serves = False  # whether some answer was certified and narrow
 
     def __call__(self, pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
@@ -59,16 +60,28 @@ class Nearby:
         again = self.again(pair, epsilon, aim)
         if again is not None:
             return again
-        try:
-            body = _body(pair, epsilon)
-        except TooManyNodes as error:
-            raise CannotVouch(str(error)) from error
+        body = self._body_at(pair, epsilon)
         best = _chernoff(body)
         if best.upper - best.lower <= 2 * NEGLIGIBLE:
             return best
         found = self._refined(body, best, goal, aim)
         self.serves = self.serves or (found.certified and found.upper - found.lower < SERVES)
         return found
+
+    def rough(self, pair: DominatingPair, epsilon: float) -> float:
+        """log delta by the saddle point, and no more than that; raises `CannotVouch` where there is none."""
+        if epsilon < 0.0:
+            raise CannotVouch("the swapped pair answers below 0")
+        body = self._body_at(pair, epsilon)
+        return float(np.logaddexp(body.rough, body.jump.log_part(epsilon)[0]))
+
+    def _body_at(self, pair: DominatingPair, epsilon: float) -> Body:
+        if self._body is None or self._body.epsilon != epsilon or self._body.pair != pair:
+            try:
+                self._body = _body(pair, epsilon)
+            except TooManyNodes as error:
+                raise CannotVouch(str(error)) from error
+        return self._body
 
     def again(self, pair: DominatingPair, epsilon: float, aim: float = AIM) -> LogDelta | None:
         """The last line, if its tilt and its cut serve this epsilon, and it was as fine as it could be made."""
@@ -164,6 +177,8 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
             axis = Axis(axis.parts, 0.0, c + 3.0 / spread, 0.0)
     except TooManyNodes:
         pass
+    if _overflows(axis):  # at its high end, which errors are stated at
+        axis = Axis(_scaled(axis.parts), 0.0, axis.high, 0.0)
     bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
     rough = axis.log_mass + axis.log_mgf(c) - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
     return Body(pair, epsilon, jump, axis, c, spread, rough)
@@ -189,6 +204,14 @@ def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axi
     if best is None:
         raise CannotVouch("no tilt serves")
     return *best, False
+
+
+def _overflows(axis: Axis) -> bool:
+    try:
+        axis.cumulants(axis.high)
+    except CannotVouch:
+        return True
+    return False
 
 
 LOWEST = -1e300  # below every loss
