@@ -56,7 +56,8 @@ class Search:
     def run(self, free: bool) -> Calibration:
         """Search with the direction that leads at the first value, and, should the other turn out larger, with both."""
         try:
-            return self._run(self._start(free)) if (near := self._by_estimates(free)) is None else self._settled(*near, free)
+            near = self._by_estimates(free)
+            return self._run(self._start(free)) if near is None else self._settled(*near, free)
         except OtherDirection as other:
             self.target.excess.whole = True
             self.known.clear()
@@ -99,7 +100,8 @@ class Search:
                 return None
             here, last = _at_zero(nodes), nodes[0]
             if len(nodes) > 2 and abs(here - _at_zero(nodes[:-1])) < NEAR:
-                return math.exp(here), (last[0] - nodes[1][0]) / (last[1] - nodes[1][1])
+                far = max(nodes, key=lambda node: abs(node[1] - last[1]))  # next to each other, noise rules
+                return math.exp(here), (last[0] - far[0]) / (last[1] - far[1])
             value = math.exp(here) if abs(here - last[1]) < 1.0 else math.nan
             slow += not (max(self.low, USUAL) < value < self.high and abs(self.excess(value)) < 0.3 * abs(last[0]))
             if slow > 2 or value not in self.known:
@@ -116,7 +118,7 @@ class Search:
             if other != value and (here <= 0.0) != (there <= 0.0) and not math.isnan(here + there):
                 feasible, infeasible = self._shrink(*((value, other) if here <= 0.0 else (other, value)))
                 return self._report(feasible, infeasible, Status.OK)
-        return self._run(self._start(free))
+        return self._run(value)
 
     def _run(self, start: float) -> Calibration:
         rising = self._direction(start)

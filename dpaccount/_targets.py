@@ -129,6 +129,8 @@ class _Gap(Excess):
             self.hint = evaluator.hint
             self.lead = self.lead if evaluator.lead is None else evaluator.lead
             value, width = found.upper, found.upper - found.lower if found.upper > -math.inf else 0.0
+            if not found.lower <= self.goal <= found.upper:  # no sharper than to say so: the estimate tells how far off
+                value = found.estimate
         else:
             delta = float(profile.delta(epsilon=self.epsilon))
             value, width = math.log(delta) if delta > 0 else -math.inf, 1e-9
