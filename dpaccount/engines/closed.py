@@ -72,7 +72,7 @@ def _value(step: Step, epsilon: float) -> float:
 
 def _enumerated(pair: DominatingPair, epsilon: float) -> LogDelta:
     """Sum over every combination of atoms: positive terms, so the error is a few ulps a step."""
-    loss, log_p, error = _combinations(pair)
+    loss, log_p, error = combinations(pair)
     value = float(atom_log_delta(loss, log_p, pair.log_p_only, epsilon))
     tail = log_total((log_p - loss)[loss > epsilon])
     steps = sum(count for _, count in pair.terms)
@@ -109,7 +109,7 @@ def combination_count(pair: DominatingPair) -> float:
     return float(total)
 
 
-def _combinations(pair: DominatingPair) -> tuple[Array, Array, Array]:
+def combinations(pair: DominatingPair) -> tuple[Array, Array, Array]:
     """Losses and log P-masses of the composition's atoms, and what the losses may be off by."""
     loss, log_p, error = np.zeros(1), np.zeros(1), np.zeros(1)
     for step, count in pair.terms:

@@ -19,6 +19,7 @@ from dpaccount.engines.line.answer import reflected
 from dpaccount.engines.line.axis import Axis, Parts, each_below
 from dpaccount.engines.line.saddle import rises
 from dpaccount.engines.line.terms import SAFE
+from dpaccount.engines.smoothed.atoms import beside
 from dpaccount.engines.smoothed.line import END, MAX_COUNT, Body, Reading, Waves, read, waves
 from dpaccount.engines.smoothed.mollifier import Mollifier, half_width
 from dpaccount.engines.vouch import CannotVouch
@@ -181,7 +182,8 @@ def _body(pair: DominatingPair, epsilon: float) -> Body:
         axis = Axis(_scaled(axis.parts), 0.0, axis.high, 0.0)
     bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
     rough = axis.log_mass + axis.log_mgf(c) - c * epsilon - math.log(c * (c + 1)) - 0.5 * math.log(2 * math.pi * bend)
-    return Body(pair, epsilon, jump, axis, c, spread, rough)
+    atoms = beside(pair, epsilon, spread, rough) if jump.cut == np.inf else None
+    return Body(pair, epsilon, jump, axis, c, spread, rough, atoms)
 
 
 def _tilt(parts: Parts, epsilon: float, enough: float, high: float) -> tuple[Axis, float, bool]:
@@ -244,12 +246,15 @@ def _chernoff(body: Body) -> LogDelta:
 def _assembled(body: Body, found: Reading, ceiling: float) -> LogDelta:
     """Body and jump together."""
     log_jump, log_jump_error = body.jump.log_part(body.epsilon)
+    spikes, spikes_error, spikes_above = body.atoms.value(body.epsilon) if body.atoms is not None else (0.0, 0.0, 0.0)
     top = max(found.log_scale, log_jump)
     scale, other = math.exp(found.log_scale - top), math.exp(log_jump - top)
     spare = math.exp(log_jump_error - top) + 4 * ULP * other
     proved = found.proved and body.axis.proved and body.jump.margin.bounded
     times = 1.0 if proved else 3.0
     error = times * found.error + 4 * ULP * abs(found.smooth)
+    unit = math.exp(min(-top, 700.0))
+    other, spare = other + spikes * unit, spare + (spikes_error + 4 * ULP * spikes) * unit
     high = other + spare + math.exp(min(body.jump.log_slack - top, 600.0)) + scale * (found.smooth + error)
     below = found.smooth - error - found.excess - (found.gap + times * found.gap_error)
     low = max(other - spare, 0.0) + scale * max(below, 0.0)
@@ -260,7 +265,7 @@ def _assembled(body: Body, found: Reading, ceiling: float) -> LogDelta:
     guess = other + scale * found.estimate
     estimate = min(max(top + math.log(guess), log_low), log_high) if guess > 0.0 else log_high
     condition = float(max(scale * found.size / max(high, 1e-300), 1.0))
-    tail = scale * found.tail + math.exp(min(body.epsilon + body.jump.log_q - top, 600.0))
+    tail = spikes_above * unit + scale * found.tail + math.exp(min(body.epsilon + body.jump.log_q - top, 600.0))
     log_tail = top + math.log(tail) - body.epsilon if tail > 0.0 else body.jump.log_q
     return LogDelta(log_low, estimate, log_high, proved, "smoothed", condition, min(log_tail, 0.0))
 

@@ -20,6 +20,7 @@ from dpaccount.engines.jump import Jump
 from dpaccount.engines.line.alias import Alias
 from dpaccount.engines.line.axis import Axis
 from dpaccount.engines.line.terms import Term
+from dpaccount.engines.smoothed.atoms import Atoms
 from dpaccount.engines.smoothed.mollifier import Mollifier
 from dpaccount.engines.smoothed.spectrum import spectrum
 from dpaccount.pair import DominatingPair
@@ -40,6 +41,7 @@ class Body(NamedTuple):
     tilt: float
     spread: float
     rough: float
+    atoms: Atoms | None = None  # that the line leaves out
 
     @property
     def log_scale(self) -> float:
@@ -65,7 +67,8 @@ class Reading(NamedTuple):
 
 class Waves(NamedTuple):
     """What of a line does not depend on epsilon: log of the tilted characteristic function, and whether its error is proved; the
-    columns that it is summed with; and what errors are made of, each as a sum for f~ and one for D."""
+    columns that it is summed with; and what errors are made of, each as a sum for f~ and one for D: those of the composition, and
+    for its atoms those of the kernel alone, of that times s, and of the kernel's rounding."""
 
     s: Array
     log_phi: npt.NDArray[np.complex128]
@@ -75,6 +78,7 @@ class Waves(NamedTuple):
     growing: Array
     fixed: Array
     size: float
+    kernel: tuple[Array, Array, Array]
 
 
 def waves(body: Body, mollifier: Mollifier, alias: Alias) -> Waves:
@@ -94,7 +98,8 @@ def waves(body: Body, mollifier: Mollifier, alias: Alias) -> Waves:
     weights = np.stack([np.abs(both), np.ones(s.size)], axis=1)
     fixed = (_lost(size, slip) * np.abs(kernel) + size * kernel_error + 4 * ULP * modulus * np.abs(log_phi)) @ weights
     common = modulus @ weights
-    return Waves(s, log_phi, proved, columns, common, (modulus * s) @ weights, fixed, float(common[0]))
+    alone = np.abs(kernel) @ weights, (np.abs(kernel) * s) @ weights, kernel_error @ weights
+    return Waves(s, log_phi, proved, columns, common, (modulus * s) @ weights, fixed, float(common[0]), alone)
 
 
 def read(body: Body, mollifier: Mollifier, alias: Alias, along: Waves | None = None) -> Reading:
@@ -103,12 +108,18 @@ def read(body: Body, mollifier: Mollifier, alias: Alias, along: Waves | None = N
     along = along or waves(body, mollifier, alias)
     s, count = along.s, along.s.size - 1
     scale = float(s[1]) / math.pi
-    smooth, density, tail, estimate = scale * np.real(np.exp(along.log_phi - 1j * s * (eps - mollifier.eta)) @ along.columns)
+    wave, spikes_off = np.exp(along.log_phi - 1j * s * (eps - mollifier.eta)), np.zeros(2)
+    if body.atoms is not None:
+        spikes, fixed, growing, most = body.atoms.waves(s, eps - mollifier.eta, c, body.log_scale + c * eps)
+        wave -= spikes
+        one, times_s, rounded = along.kernel
+        spikes_off = (fixed + most * c * mollifier.eta_error) * one + (growing + most * mollifier.eta_error) * times_s + most * rounded
+    smooth, density, tail, estimate = scale * np.real(wave @ along.columns)
     line = axis.rounding(c) + axis.mass_error + 2 * ULP * (abs(c * eps) + abs(body.log_scale) + abs(axis.log_mass))
     line += 4 * ULP * (2.0 + mollifier.width * c) + c * mollifier.eta_error + count * ULP
     if body.jump.cut < np.inf:  # where exactly the cut lies is rounded too, for the body as for the jump
         line += 4 * body.jump.error * math.exp(body.jump.log_p)
-    off = scale * (line * along.common + (4 * ULP * eps + mollifier.eta_error) * along.growing + along.fixed)
+    off = scale * (line * along.common + (4 * ULP * eps + mollifier.eta_error) * along.growing + along.fixed + spikes_off)
     first, second = mollifier.beyond(float(s[-1]))
     log_scale = body.log_scale + c * mollifier.eta + mollifier.log_weight
     return Reading(
