@@ -196,7 +196,7 @@ def _bracket(
     Far in the tail Chernoff's bounds on every number of jumps come first: where one jump rules they cost no line.
     """
     far = smooth.again(pair, epsilon)
-    if far is not None and far.certified and _enough(far, goal, NARROW):
+    if far is not None and _serves(far, pair, goal):
         return far
     far = None
     with suppress(*FAILS):
@@ -207,7 +207,7 @@ def _bracket(
     found: LogDelta | None = None
     with suppress(*FAILS):
         found = smooth(pair, epsilon, goal)
-    if found is not None and found.certified and _enough(found, goal, NARROW):
+    if found is not None and _serves(found, pair, goal):
         return found
     certified = [one for one in (found, far, near) if one is not None and one.certified]
     best = min(certified, key=lambda one: one.upper - one.lower, default=None)
@@ -217,6 +217,11 @@ def _bracket(
         return best
     other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)
     return best if best is not None and best.upper - best.lower < other.upper - other.lower else other
+
+
+def _serves(found: LogDelta, pair: DominatingPair, goal: float) -> bool:
+    """Whether a smoothed line need not be bettered; of a pair that is not proved to dominate no answer is certified anyway."""
+    return _enough(found, goal, NARROW) if found.certified else not pair.proved and _enough(found, goal, lattice.AIM)
 
 
 def _is_far(pair: DominatingPair, epsilon: float, smooth: smoothed.Nearby) -> bool:

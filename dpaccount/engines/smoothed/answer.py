@@ -53,7 +53,7 @@ class Nearby:
     def __init__(self) -> None:
         self._last: Line | None = None
         self._body: Body | None = None
-        self.serves = False  # whether some answer was certified and narrow
+        self.serves = False  # whether some answer was narrow, and certified unless the pair itself is not proved to dominate
 
     def __call__(self, pair: DominatingPair, epsilon: float, goal: float = np.nan, aim: float = AIM) -> LogDelta:
         if epsilon < 0.0:
@@ -66,7 +66,7 @@ class Nearby:
         if best.upper - best.lower <= 2 * NEGLIGIBLE:
             return best
         found = self._refined(body, best, goal, aim)
-        self.serves = self.serves or (found.certified and found.upper - found.lower < SERVES)
+        self.serves = self.serves or ((found.certified or not pair.proved) and found.upper - found.lower < SERVES)
         return found
 
     def rough(self, pair: DominatingPair, epsilon: float) -> float:
