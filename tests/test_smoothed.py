@@ -382,12 +382,12 @@ def test_two_nearly_equal_jumps_are_subtracted_to_the_last_digits(epsilon):
     assert error - value < np.log(1e-9)
 
 
-@pytest.mark.parametrize("index", range(6))
+@pytest.mark.parametrize("index", range(3))
 def test_a_pair_not_proved_to_dominate_is_estimated_by_the_line(index):
     """Its answers are never certified: the smoothed line serves without a proof, and meets the recursion."""
     rng = np.random.default_rng([31, index])
     step = PoissonSampled(Laplace(float(np.exp(rng.uniform(-0.5, 1.5)))), float(np.exp(rng.uniform(-4.0, -0.2))))
-    pair = (int(rng.integers(3, 7)) * step).under("replace-one")[0]
+    pair = (int(rng.integers(3, 5)) * step).under("replace-one")[0]
     epsilon = float(rng.uniform(0.05, 0.9)) * pair.loss_range[1]
     found = auto.log_delta(pair, epsilon)
     assert not pair.proved
