@@ -108,12 +108,9 @@ def _start(first: Step, second: Step, epsilon: float) -> Array:
 
 def _clear(first: Step, edges: Array) -> Array:
     """The same edges, moved up to where no atom's, nor the largest loss's, rounding reaches them."""
-    atoms = first.atoms()[0]
-    ends = np.array([v for v in (first.facts.min_loss, first.facts.max_loss) if math.isfinite(v)])
-    points = np.unique(np.concatenate([atoms, ends]))
+    points, hair = _points(first)
     if not points.size:
         return edges
-    hair = 1e-12 * np.abs(points) + 8.0 * first.loss_error(points) + 1e-300
     for _ in range(3):
         place = np.searchsorted(points, edges)
         near = np.zeros(edges.shape, dtype=bool)
@@ -152,10 +149,31 @@ def _curve(step: Step, u: Array, slack: Array) -> _Curve:
     log_p, log_q = np.asarray(tails.p_above), u + np.asarray(tails.q_above)
     off_p, off_q = (log_error(np.maximum(logs, -1e4), tails.error) + 2 * ULP for logs in (log_p, log_q))
     p, q = np.exp(log_p), np.exp(np.minimum(log_q, 700.0))
-    error = p * off_p + q * (off_q + slack + 2 * ULP * (1.0 + np.abs(u)))
+    error = p * off_p + q * (off_q + slack + 2 * ULP * (1.0 + np.abs(u))) + _at_atoms(step, u, slack)
     least = np.maximum(-np.expm1(u) - 4 * ULP - np.exp(np.minimum(u, 700.0)) * slack, 0.0)
     value = np.maximum(p - q, 0.0)
     return _Curve(np.maximum(value - error, least), np.minimum(value + error, 1.0), np.exp(np.asarray(tails.q_above)))
+
+
+def _at_atoms(step: Step, u: Array, slack: Array) -> Array:
+    """What an atom, or the largest loss, counts for on the wrong side of a point within its rounding."""
+    error, points, hair = np.zeros(u.shape), *_points(step)
+    if points.size:
+        place = np.clip(np.searchsorted(points, u), 0, points.size - 1)
+        for at in (place, np.maximum(place - 1, 0)):
+            near = np.abs(u - points[at]) <= hair[at]
+            if near.any():
+                room = 2.0 * hair[at][near]
+                most = np.exp(np.asarray(step.tails(u[near] - room).p_above))
+                error[near] = most * (slack[near] + 8 * ULP * (1.0 + np.abs(u[near])) + step.loss_error(points[at][near]))
+    return error
+
+
+def _points(step: Step) -> tuple[Array, Array]:
+    """Atoms and finite ends, and how close to them a point is not told from them."""
+    ends = [v for v in (step.facts.min_loss, step.facts.max_loss) if math.isfinite(v)]
+    points = np.unique(np.concatenate([step.atoms()[0], ends]))
+    return points, 1e-12 * np.abs(points) + 8.0 * step.loss_error(points) + 1e-300
 
 
 def _read(first: Step, second: Step, epsilon: float, edges: Array) -> _Reading:
