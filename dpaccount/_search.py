@@ -52,6 +52,7 @@ class Search:
     width: float = WIDTH
     finest: float = FINEST
     last: tuple[float, Any] = (math.nan, None)  # the last feasible value with its profile, whose contours are reused
+    made: Any = None  # the last profile of all
 
     def run(self, free: bool) -> Calibration:
         """Search with the direction that leads at the first value, and, should the other turn out larger, with both."""
@@ -70,8 +71,8 @@ class Search:
         quick = replace(self, method="estimate", known={})
         try:
             start = quick._start(free)
-            made = self.profile(start)
-            if not isinstance(made, PrivacyProfile) or made.method != "auto" or not isinstance(made.guarantee, DominatingPair):
+            made = quick.made
+            if not isinstance(made, PrivacyProfile) or made.method != quick.method or not isinstance(made.guarantee, DominatingPair):
                 return None
             if any(select(side).engine != "line" for side in made.directions):
                 return None
@@ -148,7 +149,7 @@ class Search:
             if len(self.known) >= MAX_EVALUATIONS:
                 raise ArithmeticError(f"`calibrate` did not converge in {MAX_EVALUATIONS} evaluations")
             try:
-                profile = self.profile(value)
+                profile = self.made = self.profile(value)
                 self.known[value], width = self.target.excess(profile)
                 if self.known[value] <= 0.0:
                     self.last = value, profile

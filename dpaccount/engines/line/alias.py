@@ -20,7 +20,7 @@ from dpaccount.engines.line.axis import Axis
 from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
-_WIDTHS = np.array([0.5, 1.0, 2.0, 2.999, 4.0])  # between c and the tilts of Chernoff's bounds, in units of 1/spread
+_WIDTHS = np.array([0.5, 1.0, 1.5, 2.0, 2.999, 4.0])  # between c and the tilts of Chernoff's bounds, in units of 1/spread
 AIM = 26.0  # aliasing and truncation below e^-AIM of the answer
 LEAST = 8.0  # of a period, in spreads
 

@@ -18,6 +18,7 @@ from dpaccount.engines.line.answer import FARTHER, Ceiling, reflected
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.saddle import ROOM, Hint, guided
 from dpaccount.engines.line.sketch import Sketch
+from dpaccount.engines.line.terms import MANY
 from dpaccount.engines.line.waves import turned
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.pair import DominatingPair
@@ -53,8 +54,8 @@ class Line:
             axis = Axis(parts, -1.0 if parts.whole else 0.0, c + ROOM / spread, reach)
         except TooManyNodes as large:
             raise CannotVouch(str(large)) from large
-        self.epsilon, self.c, self.k = epsilon, c, axis.log_mgf(c)
-        _, mean, variance = axis.cumulants(c)
+        k, mean, variance = axis.cumulants(c)
+        self.epsilon, self.c, self.k = epsilon, c, k if all(t.count < MANY for t in axis.terms) else axis.log_mgf(c)
         bend = variance + 1 / c**2 + 1 / (c + 1) ** 2
         off = (mean - epsilon - 1 / c - 1 / (c + 1)) / bend
         self.hint = Hint(c - min(max(off, -0.3 * c), 0.3 * c), spread, BEYOND * reach, epsilon)  # Newton's step: what serves a neighbour
