@@ -1,6 +1,6 @@
 """The whole sweep of 2,000 random compositions: every engine's bracket against every other's; ``agreement.json`` is written.
 
-Run ``python -m benchmarks.agreement``: about an hour of one core (it needs pytest and python-flint). The compositions and the
+Run ``python -m benchmarks.agreement``: about an hour of one core, shared by all there are (it needs pytest and python-flint). The compositions and the
 rule are those of ``tests/test_agreement.py``, which asks every 80th of them. Every case is a line of ``agreement.jsonl`` beside
 this file (not committed) as soon as it is asked, so that a run that was stopped goes on where it was; delete that file to begin anew.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import json
+import multiprocessing
 import sys
 import time
 from pathlib import Path
@@ -77,15 +78,13 @@ def main() -> None:
     """Ask what has not been asked, and write the summary; a number asks so many of the compositions."""
     rows = [json.loads(line) for line in JOURNAL.read_text().splitlines()] if JOURNAL.exists() else []
     done = {row["index"] for row in rows}
-    with JOURNAL.open("a", encoding="utf-8") as journal:
-        for index in range(first_number(sweep.CASES)):
-            if index in done:
-                continue
-            rows.append(asked(index))
+    with JOURNAL.open("a", encoding="utf-8") as journal, multiprocessing.Pool() as workers:
+        for row in workers.imap_unordered(asked, [i for i in range(first_number(sweep.CASES)) if i not in done]):
+            rows.append(row)
             journal.write(json.dumps(rows[-1]) + "\n")
             journal.flush()
             for text in (text for side in rows[-1]["sides"] for text in side["violations"]):
-                print(f"{index}: {text}", flush=True)
+                print(f"{row['index']}: {text}", flush=True)
             if len(rows) % 50 == 0:
                 print(f"{len(rows)} asked", flush=True)
     found = summary(sorted(rows, key=lambda row: row["index"]))
