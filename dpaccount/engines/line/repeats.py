@@ -22,8 +22,9 @@ from dpaccount.pair import Step
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-WORST = 200.0  # condition number beyond which a jump should be split off
-ABOVE = 4.0  # log of how much larger a line's integrand may be than at its saddle point
+WORST = 1e4  # condition number beyond which a jump should be split off
+WIDEST = 1e-9  # errors beyond which a count is asked by itself
+ABOVE = 7.0  # log of how much larger a line's integrand may be than at its saddle point, at most
 CANCELS = 60.0  # condition number at which a line with half the spacing is as good
 ROUNDED = 4e-11  # the error by rounding of which the same is true
 RATIOS = (11.0, 3.3, 1.8, 1.0)  # of the counts that one line serves
@@ -159,7 +160,7 @@ def _fill(shared: Line, counts: Array, guess: Array, target: float, group: Indic
         low, high = np.maximum(here - step, 0.0), here + step
         (least, _), (_, most) = zip(*bracket(waves.at(np.stack([low, high]) - waves.epsilon)), strict=True)
         good = (least >= target) & (most <= target) & (low > 0.0)
-        good &= (now.error + now.excess <= line.VOUCH) & (now.condition < WORST)
+        good &= (now.error + now.excess <= WIDEST) & (now.condition < WORST)
     for part, value in zip(found, (low, here, high, now.condition), strict=True):
         part[group[good]] = value[good]
 

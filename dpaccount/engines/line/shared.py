@@ -18,6 +18,7 @@ from dpaccount._log import ULP, log_geometric
 from dpaccount.engines.line.axis import Axis, below
 from dpaccount.engines.line.contour import ENOUGH, MAX_LINE, Readings
 from dpaccount.engines.line.reach import modulus_from
+from dpaccount.engines.line.terms import MANY
 from dpaccount.engines.line.tilts import Tilts
 from dpaccount.engines.line.waves import log_phi_along
 from dpaccount.engines.vouch import CannotVouch
@@ -73,7 +74,8 @@ def draw(step: Step, table: Tilts, j: int, counts: Array, epsilon: Array, target
     spacing = 2 * math.pi / float(periods(table, np.array([j]), counts, epsilon, target - aim)[0])
     k, _, bend = table.cumulants[:, j]
     spread = math.sqrt(float(counts.min()) * float(bend))
-    count, bottom = int(counts.max()), -1.0 if below(step, np.inf).whole else 0.0
+    count = max(int(counts.max()), MANY)  # sums are then exact
+    bottom = -1.0 if below(step, np.inf).whole else 0.0  # see `Term.log_mgf`
     parts = below(count * step, np.inf)
     facts = step.facts
     ranged = math.isfinite(facts.min_loss) and math.isfinite(facts.max_loss)  # such a bound asks for nodes
