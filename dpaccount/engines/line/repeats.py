@@ -12,7 +12,6 @@ import numpy.typing as npt
 from dpaccount._log import ULP
 from dpaccount._quadrature import TooManyNodes
 from dpaccount.engines import auto
-from dpaccount.engines.line import answer as line
 from dpaccount.engines.line.alias import AIM
 from dpaccount.engines.line.contour import Readings
 from dpaccount.engines.line.shared import Line, Waves, draw, periods
