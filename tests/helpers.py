@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaccount.adjacency import Adjacency, UnsupportedAdjacency
 from dpaccount.engines import auto
+from dpaccount.engines.line import answer as line
 from dpaccount.engines.vouch import CannotVouch
 from dpaccount.mechanisms.curve import CurvePair
 from dpaccount.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
@@ -178,3 +179,9 @@ def violations(asked: Iterable[tuple[Callable[[], LogDelta], float]], slack: flo
             continue
         count += found.certified and not found.lower - slack <= truth <= found.upper + slack
     return count
+
+
+def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> bool:
+    """Whether Chernoff's bound proves log delta < log_goal."""
+    found, _ = line.ceiling(pair, epsilon, log_goal)
+    return found is not None and found.at(epsilon) < log_goal

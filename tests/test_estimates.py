@@ -7,6 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from helpers import excluded
 
 from dpaccount import Gaussian, Laplace, PoissonSampled, PrivacyProfile, calibrate
 from dpaccount._log import ULP
@@ -84,7 +85,7 @@ def test_a_ceiling_counts_the_atoms_that_no_node_stands_for():
     for at in (1.0, 70.0, 1000.0):
         assert found.at(at) >= left_out
         assert found.at(at) >= found._replace(log_left_out=-math.inf).at(at)
-    assert not line.excluded(pair, 70.0, left_out)
+    assert not excluded(pair, 70.0, left_out)
 
 
 @pytest.mark.parametrize("case", RUNS, ids=named)

@@ -3,6 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
+from helpers import excluded
 
 from dpaccount import (
     ApproximateDP,
@@ -138,7 +139,7 @@ def test_an_epsilon_is_certified_only_if_every_direction_is():
     pair = 44 * PoissonSampled(Gaussian(2.466298712603026), 0.0017145070770588718)
     found = PrivacyProfile(pair).epsilon(delta=1.0720344435687061e-05)
     second = pair.reversed()
-    sure = line.excluded(second, float(found.lower), np.log(1.0720344435687061e-05))
+    sure = excluded(second, float(found.lower), np.log(1.0720344435687061e-05))
     assert not found.certified or sure or auto.log_delta(second, float(found.lower)).certified
 
 
@@ -164,7 +165,7 @@ def test_chernoff_keeps_its_digits_at_huge_tilts():
     gaussian = PrivacyProfile(Gaussian(1.0 / spread)).log_delta(epsilon=epsilon)  # what a thousand of them are, nearly
     far = lattice._without_grid(pair, float(epsilon), jump.split(pair, float(epsilon), jump.margin(pair)))
     assert far.upper >= gaussian.estimate
-    assert not line.excluded(pair, float(epsilon), float(gaussian.estimate))
+    assert not excluded(pair, float(epsilon), float(gaussian.estimate))
 
 
 def test_a_whole_number_that_cannot_be_confirmed_gives_way_to_the_next_safe_one():

@@ -92,8 +92,9 @@ class PairOption:
                 assert first is not None
                 again = answer.upper < first.lower and not answer.certified
                 found[i] = None if again else self._larger([first, answer])
+        plain = self.proved and not self.one_sided
         return [
-            self.fresh(float(e)) if answer is None else self._known(self._larger([answer]), float(e))
+            self.fresh(float(e)) if answer is None else answer if plain else self._known(self._larger([answer]), float(e))
             for e, answer in zip(epsilons, found, strict=True)
         ]
 
@@ -107,12 +108,14 @@ class PairOption:
         """Where a direction is not proved to lie below what was found: both fall, so that it is looked at at a few epsilons."""
         if self.method not in ("auto", "line") or auto.select(side).engine != "line":
             return which
-        order, left = which[np.argsort(epsilons[which])], []
+        order, left, ceiling = which[np.argsort(epsilons[which])], [], None
         for start in range(0, order.size, BLOCK):
             block = order[start : start + BLOCK]
-            last = found[block[-1]]
+            last, first = found[block[-1]], float(epsilons[block[0]])
             goal = -np.inf if last is None or not last.certified else last.lower
-            if not line.excluded(side, float(epsilons[block[0]]), goal):
+            if ceiling is None or not ceiling.at(first) < goal:
+                ceiling, _ = line.ceiling(side, first, goal)
+            if ceiling is None or not ceiling.at(first) < goal:
                 left.append(block)
         return np.concatenate(left) if left else np.empty(0, dtype=int)
 

@@ -105,12 +105,6 @@ def log_delta(pair: DominatingPair, epsilon: float) -> LogDelta:
     return Nearby()(pair, epsilon)
 
 
-def excluded(pair: DominatingPair, epsilon: float, log_goal: float) -> bool:
-    """Whether Chernoff's bound proves log delta < log_goal."""
-    found, _ = ceiling(pair, epsilon, log_goal)
-    return found is not None and found.at(epsilon) < log_goal
-
-
 class Ceiling(NamedTuple):
     """delta(eps) <= e^{log_bound - tilt eps} + e^{log_left_out} at every eps > 0, the latter for atoms that no node stands for."""
 
