@@ -182,6 +182,16 @@ def test_beside_the_largest_loss(steps, gap):
     assert closed.beside_top(pair, float(steps)) is None
 
 
+@pytest.mark.parametrize("gap", [1e-3, 1e-5])
+def test_the_estimate_beside_the_largest_loss_is_of_second_order(gap):
+    found = closed.beside_top(2 * Laplace(1.0), 2.0 - gap)
+    assert found is not None
+    with mp.workdps(30):
+        truth = float(mp.log(Law(1, "laplace").two(2.0 - gap)))
+    assert found.lower <= truth <= found.upper
+    assert abs(found.estimate - truth) < 0.02 * (found.upper - found.lower)
+
+
 def test_who_is_asked():
     assert select(2 * PoissonSampled(Laplace(1.0), 0.1)).engine == "chords"
     assert select(Laplace(1.0) + RandomizedResponse(0.3, 5)).engine == "chords"

@@ -212,7 +212,9 @@ def beside_top(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     finest = 40 * ULP * steps * (1.0 + abs(top)) / least  # where an atom at the top still counts
     low = max(_held(pair, 2.0 * part * least) + float(log1m_exp(-(1.0 - part) * least)) for part in (finest, 1e-3, 0.5) if part <= 0.5)
     slack = 16 * ULP * (1.0 + abs(high))
-    return LogDelta(min(low, high) - slack, high, min(high + slack, 0.0), True, "closed", 1.0, min(tail, 0.0))
+    low = min(low, high)
+    middle = (low + high) / 2 if high - low < 1.0 else high  # losses that share the gap lie halfway on average
+    return LogDelta(low - slack, middle, min(high + slack, 0.0), True, "closed", 1.0, min(tail, 0.0))
 
 
 BESIDE = 1e-3
