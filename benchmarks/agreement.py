@@ -1,7 +1,7 @@
 """The whole sweep of 2,000 random compositions: every engine's bracket against every other's; ``agreement.json`` is written.
 
-Run ``python -m benchmarks.agreement``: about an hour of one core, shared by all (it needs pytest and python-flint). The compositions and the
-rule are those of ``tests/test_agreement.py``, which asks every 80th of them. Every case is a line of ``agreement.jsonl`` beside
+Run ``python -m benchmarks.agreement``: about an hour of one core, shared by all (it needs pytest and python-flint). The compositions and
+the rule are those of ``tests/test_agreement.py``, which asks every 80th of them. Every case is a line of ``agreement.jsonl`` beside
 this file (not committed) as soon as it is asked, so that a run that was stopped goes on where it was; delete that file to begin anew.
 """
 
