@@ -211,6 +211,15 @@ def test_a_goal_stops_the_cutting():
     assert loose.upper - loose.lower > 10 * (full.upper - full.lower)
 
 
+@pytest.mark.parametrize("epsilon", [-0.7, 0.14, 0.9])
+def test_a_step_with_one_loss_alone_leaves_no_cell(epsilon):
+    """Nothing can be cut: its masses at infinity and the other's curve say it all."""
+    for pair in (ApproximateDP(0.0, 0.2) + Laplace(1.0), PoissonSampled(Gaussian(0.0), 0.1) + PoissonSampled(Laplace(0.9), 0.1)):
+        found = auto.log_delta(pair, epsilon, "chords")
+        assert found.upper - found.lower < 1e-9
+        assert overlap(found, recursion.log_delta(pair, epsilon))
+
+
 def test_an_infinite_loss_counts():
     pair = ApproximateDP(0.5, 1e-3) + PoissonSampled(Laplace(1.0), 0.2)
     found = auto.log_delta(pair, 0.9, "chords")

@@ -130,7 +130,7 @@ def log_delta(
     if method == "chords":
         try:
             return chords.log_delta(pair, epsilon, goal)
-        except CannotVouch as error:
+        except FAILS as error:
             raise NumericalFailure(f"`method='chords'` does not apply here: {error}. Use 'auto'.") from error
     if method == "recursion":
         try:
@@ -152,7 +152,7 @@ def log_delta(
         return near
     if engine == "chords":
         engine = "line"
-        with suppress(CannotVouch):
+        with suppress(*FAILS):
             found = chords.log_delta(pair, epsilon, goal)
             if _enough(found, goal, NARROW):
                 return found if _enough(found, goal, SHARP) else _narrower(found, pair, epsilon, goal, smooth)

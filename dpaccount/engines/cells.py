@@ -22,10 +22,13 @@ class Cells(NamedTuple):
 
 
 def cells(step: Step, edges: Array) -> Cells:
-    """Of one step; the last cell holds an infinite loss, and the first what Q alone can show."""
+    """Of one step; the last cell holds an infinite loss, and the first leaves out what Q alone can show."""
     tails = step.tails(edges)
     p, off_p = _with_ends(np.asarray(tails.p_above), np.asarray(tails.p_below), tails.error)
     q, off_q = _with_ends(np.asarray(tails.q_above), np.asarray(tails.q_below), tails.error)
+    if step.facts.log_q_only > -np.inf:
+        alone = float(np.exp(step.facts.log_q_only))
+        q[0], off_q[0] = max(q[0] - alone, 0.0), off_q[0] + alone * float(log_error(step.facts.log_q_only, tails.error))
     return Cells(p, q, off_p, off_q)
 
 

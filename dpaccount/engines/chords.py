@@ -212,6 +212,8 @@ def _above(masses: Cells, at: _Curve, epsilon: float, edges: Array) -> Array:
 
 def _cut(edges: Array, found: _Reading, aim: float) -> Array:
     """Edges with every cell in equal parts, so many that the widths, which fall with their square, add up to half the aim."""
+    if edges.size < 2:
+        return edges
     gap = np.maximum(found.upper - found.lower, 0.0)[1:-1]
     root = np.cbrt(gap)
     goal = 0.5 * aim * float(found.upper.sum())
