@@ -247,3 +247,25 @@ def test_no_upper_end_of_delta_underflows(pair, epsilon):
     assert any("log_delta" in note for note in found.notes) == (log.upper < -707.0)
     both = PrivacyProfile(pair).delta(epsilon=[epsilon, 1.0])
     assert both.upper[0] > 0.0
+
+
+STRONG = PoissonSampled(Gaussian(0.20517544734853632), 0.28063972368344764)
+BESIDE_WEAK = [
+    (PoissonSampled(Gaussian(8.47), 1e-9) + STRONG, 5.0),
+    (PoissonSampled(Gaussian(8.47), 1e-9) + 3 * STRONG, 15.0),
+    (PoissonSampled(Gaussian(8.471875034281133), 7.443136080513466e-12) + 3 * STRONG, 15.005416786448016),
+    (PoissonSampled(Gaussian(8.47), 1e-9) + 2 * PoissonSampled(Gaussian(0.3), 0.5), 9.0),
+    (PoissonSampled(Gaussian(0.23350586774267024), 0.5901034475466007) + 2 * PoissonSampled(Gaussian(1.79), 8e-10), 1.7329263281656597),
+    (PoissonSampled(Laplace(1.0), 1e-6) + 3 * STRONG, 15.0),
+]
+
+
+@pytest.mark.parametrize(("pair", "epsilon"), BESIDE_WEAK, ids=[str(k) for k in range(len(BESIDE_WEAK))])
+def test_a_lattice_whose_weakest_step_ends_early_counts_no_loss_twice(pair, epsilon):
+    """A grid that ends below the common cut, beside grids that go on above it: what those hold is no jump."""
+    coarse, fine = lattice.log_delta(pair, epsilon), auto.log_delta(pair, epsilon)
+    assert coarse.certified
+    assert fine.certified
+    assert fine.method != "lattice"
+    assert coarse.lower <= fine.upper
+    assert fine.lower <= coarse.upper

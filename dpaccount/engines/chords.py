@@ -161,9 +161,10 @@ def _at_atoms(step: Step, u: Array, slack: Array) -> Array:
     if points.size:
         place = np.clip(np.searchsorted(points, u), 0, points.size - 1)
         for at in (place, np.maximum(place - 1, 0)):
-            near = np.abs(u - points[at]) <= hair[at]
+            within = hair[at] + 2.0 * slack
+            near = np.abs(u - points[at]) <= within
             if near.any():
-                room = 2.0 * hair[at][near]
+                room = 2.0 * within[near]
                 most = np.exp(np.asarray(step.tails(u[near] - room).p_above))
                 error[near] = most * (slack[near] + 8 * ULP * (1.0 + np.abs(u[near])) + step.loss_error(points[at][near]))
     return error

@@ -145,7 +145,7 @@ def _walk(curve: Curve, target: float, start: float, slope: float, side: Callabl
     gap = (side(curve(start)) - target) * sign
     if gap <= 0.0:
         return start
-    step = max(1.5 * gap / slope, 4e-16 * max(start, 1e-300))
+    step = max(2.0 * gap / slope, 4e-16 * max(start, 1e-300))  # twice: asked afresh, the same epsilon may have a wider bracket
     here = start
     for _ in range(60):
         here = max(start + sign * step, 0.0)

@@ -91,6 +91,8 @@ def log_delta(
         best = _without_grid(pair, epsilon, jump)
     certified = best.certified or (low >= best.lower and high <= best.upper)
     low, high = max(best.lower, low), min(best.upper, high)
+    if low > high:  # cannot happen if all are brackets; never answer with any
+        low, high, certified = -np.inf, 0.0, False
     return best._replace(lower=low, estimate=min(max(best.estimate, low), high), upper=high, certified=certified)
 
 
@@ -299,8 +301,9 @@ def _bracket(
     bounded = _bounded(pair, jump, epsilon, h)
     beyond = at_ends(pair, jump.cut, epsilon, bounded, ends)
     if any(end < min(jump.cut, step.facts.max_loss) for (step, _), end in zip(pair.terms, ends, strict=True)):
-        # the lattice ends before the cut: whatever lies beyond may or may not exceed epsilon
-        above, below = [beyond.log_p + math.log1p(beyond.error)], jump.log_part(epsilon)
+        # the lattice ends before the cut: whatever lies beyond may or may not exceed epsilon; what other lattices hold is no jump
+        above = [beyond.log_p + math.log1p(beyond.error)]
+        below = at_ends(pair, jump.cut, epsilon, bounded, [max(end, jump.cut) for end in ends]).log_part(epsilon)
     else:
         jump = beyond
         below = jump.log_part(epsilon)

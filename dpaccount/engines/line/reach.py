@@ -26,6 +26,7 @@ _REACHES = np.geomspace(5.0, 600.0, 36)
 _PLACES = np.geomspace(6.0, 600.0, 10)  # where a line is planned
 _STRIDE = 6
 BEYOND = 1.02  # nodes serve a little farther than a line is expected to go
+DEEPER = 2.5  # a little farther than it must, so that what is left out is small beside rounding
 _FEW = np.arange(_STRIDE - 1, _REACHES.size, _STRIDE)
 
 
@@ -86,7 +87,7 @@ def planned(parts: Parts, c: float, spread: float, sketch: Sketch) -> tuple[floa
             return sketch.rate(c, spread), None
         decays.append(Decay(density, c, log_mgf, part.upper))
     bend = spread * spread + c**-2 + (c + 1) ** -2
-    needed = AIM + math.log(c * (c + 1)) + 0.5 * math.log(2 * math.pi * bend)
+    needed = AIM + DEEPER + math.log(c * (c + 1)) + 0.5 * math.log(2 * math.pi * bend)
 
     s = _PLACES / spread
     rest = -np.log(np.pi * s) + sum(part.times * decay.log_bound(s) for part, decay in zip(parts.single, decays, strict=True))
@@ -126,7 +127,8 @@ def _decay(t: Term, density: Density, c: float, axis: Axis) -> Callable[[Array],
     """The layers' bound, from layers that were made before the axis if there are such."""
     log_mgf, upper = t.cumulants(c)[0] + t.log_mass, t.part.upper
     made = () if axis.plan is None else axis.plan.decays
-    found = next((one for one in made if one.serves(density, c, upper)), None) or Decay(density, c, log_mgf, upper)
+    found = next((one for one in made if one.serves(density, c, upper) and abs(one.log_mgf - log_mgf) < 1.0), None)
+    found = found or Decay(density, c, log_mgf, upper)
     return lambda s: found.log_bound(s, log_mgf)
 
 

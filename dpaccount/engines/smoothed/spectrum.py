@@ -16,9 +16,11 @@ from scipy.fft import ifft
 
 from dpaccount._log import SUM, ULP
 from dpaccount.engines.smoothed.gridding import gridded
+from dpaccount.engines.vouch import CannotVouch
 
 Array = npt.NDArray[np.float64]
 Waves = npt.NDArray[np.complex128]
+MOST_CELLS = 2.0**45  # from 0 to a loss, so that its place inside its cell is known
 SPARSE = 2  # cells for each loss, from where on one longer look at every loss is quicker than several FFTs
 
 
@@ -39,6 +41,8 @@ def spectrum(loss: Array, weight: Array, off: Array, part: Array, h: float, coun
     s = h * np.arange(count + 1)
     half, last = math.pi / (h * size), float(s[-1])
     cell = np.rint(loss / (2.0 * half))
+    if float(np.abs(cell).max(initial=0.0)) > MOST_CELLS:
+        raise CannotVouch("losses lie so many cells from 0 that their places have no digits")
     inside = (loss - cell * (2.0 * half)) / half
     near = cell == 0.0
     far = ~near
