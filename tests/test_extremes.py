@@ -269,3 +269,20 @@ def test_a_lattice_whose_weakest_step_ends_early_counts_no_loss_twice(pair, epsi
     assert fine.method != "lattice"
     assert coarse.lower <= fine.upper
     assert fine.lower <= coarse.upper
+
+
+def test_beside_the_largest_loss_all_certified_brackets_count():
+    """The bracket of the top alone says delta <= e^-7.7 here, other engines know that it is e^-788134 at most."""
+    pair = (8317 * PoissonSampled(Gaussian(4.252266138155071), 1.4363468912563986e-06)).reversed()
+    found = auto.log_delta(pair, 0.011484195987672212)
+    assert found.certified
+    assert -2e6 < found.lower < found.upper < -7e5
+
+
+def test_few_samples_are_summed_over_jumps_where_nothing_else_is_narrow():
+    """9.2 samples are expected: a line of the body ends where a plain one does not."""
+    pair = 1305997 * PoissonSampled(Gaussian(3.1107274542213186), 7.052077829825202e-06)
+    found = auto.log_delta(pair, 0.052421025113362295)
+    assert found.certified
+    assert found.upper - found.lower < 1e-6
+    assert found.lower < -205.9539011969 < found.upper

@@ -209,14 +209,29 @@ def _bracket(
         found = smooth(pair, epsilon, goal)
     if found is not None and _serves(found, pair, goal):
         return found
-    certified = [one for one in (found, far, near) if one is not None and one.certified]
-    best = min(certified, key=lambda one: one.upper - one.lower, default=None)
-    if best is not None and best is near and _enough(best, goal, NARROW):
+    best = _meet(found, far, near)
+    if best is not None and (_enough(best, goal, NARROW) or (far is not None and far.certified and best.upper - best.lower < WIDE)):
         return best
-    if best is not None and best is far and best.upper - best.lower < WIDE:
-        return best
+    if epsilon > 0.0 and expansion.few_samples(pair):  # which a line does not try on its way
+        with suppress(*FAILS):
+            best = _meet(best, expansion.log_delta(pair, epsilon)[0])
+            if best is not None and _enough(best, goal, NARROW):
+                return best
     other = lattice.far_tail(pair, epsilon, goal) or lattice.log_delta(pair, epsilon, goal)
+    if other.certified:
+        return _meet(best, other) or other
     return best if best is not None and best.upper - best.lower < other.upper - other.lower else other
+
+
+def _meet(*brackets: LogDelta | None) -> LogDelta | None:
+    """What several certified brackets leave together, named after the narrowest; None if there is none."""
+    certified = sorted((one for one in brackets if one is not None and one.certified), key=lambda one: one.upper - one.lower)
+    if not certified:
+        return None
+    low, high = max(one.lower for one in certified), min(one.upper for one in certified)
+    if low > high:  # cannot happen if all are brackets; never answer with any
+        return certified[-1]._replace(lower=min(one.lower for one in certified), upper=max(one.upper for one in certified), certified=False)
+    return certified[0]._replace(lower=low, estimate=min(max(certified[0].estimate, low), high), upper=high)
 
 
 def _serves(found: LogDelta, pair: DominatingPair, goal: float) -> bool:
