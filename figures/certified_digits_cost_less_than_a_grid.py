@@ -36,7 +36,7 @@ def draw(numbers: dict[str, Any]) -> Figure:
             known = [(taken, excess) for taken, excess in points.get(who, ()) if excess > 0]  # from the coarsest grid on
             taken, excess = zip(*known, strict=True) if known else ((), ())
             axes.plot(taken, excess, marker=marker, color=color, markersize=7, linewidth=1.4, label=who)
-        axes.set(xscale="log", yscale="log", xlim=(2e-3, 5e1), ylim=(1e-13, 30.0), xlabel="seconds")
+        axes.set(xscale="log", yscale="log", xlim=(1e-3, 5e1), ylim=(1e-13, 30.0), xlabel="seconds")
         axes.set_ylabel("relative excess of the upper bound").set_visible(axes is panels[0])
         axes.set_title(title, loc="left")
     handles, labels = panels[0].get_legend_handles_labels()

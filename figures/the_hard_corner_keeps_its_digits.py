@@ -44,6 +44,6 @@ def draw(numbers: dict[str, Any]) -> Figure:
             axes.step(np.r_[values[:1], values], np.r_[np.zeros_like(share[:1]), share], where="post", **style)
     left.set(xscale="log", xlim=(1e-13, 1e3), ylim=(0.0, 1.02), xlabel=r"$\log(\mathrm{upper}/\mathrm{lower})$ of $\delta$")
     left.set_ylabel("share of cases")
-    right.set(xscale="log", xlim=(1e-4, 6.0), xlabel="seconds, one direction", ylabel="share of cases")
+    right.set(xscale="log", xlim=(1e-3, 6.0), xlabel="seconds, one direction", ylabel="share of cases")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
