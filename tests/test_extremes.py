@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from helpers import excluded
+from helpers import excluded, overlap
 
 from dpaccount import (
     ApproximateDP,
@@ -20,7 +20,7 @@ from dpaccount import (
 from dpaccount.engines import auto, jump
 from dpaccount.engines.lattice import answer as lattice
 from dpaccount.engines.line import answer as line
-from dpaccount.engines.line import contour
+from dpaccount.engines.line import contour, expansion
 from dpaccount.results import Bounds, Status
 
 RUN = 1000 * PoissonSampled(Gaussian(1.0), 0.01)
@@ -285,4 +285,6 @@ def test_few_samples_are_summed_over_jumps_where_nothing_else_is_narrow():
     found = auto.log_delta(pair, 0.052421025113362295)
     assert found.certified
     assert found.upper - found.lower < 1e-6
-    assert found.lower < -205.9539011969 < found.upper
+    chernoff, coarse = expansion.bounded(pair, 0.052421025113362295, lattice.FLOOR), lattice.log_delta(pair, 0.052421025113362295)
+    assert overlap(found, chernoff)  # bounds on every number of jumps, without a line
+    assert overlap(found, coarse)

@@ -164,12 +164,13 @@ def test_lattice_with_chords_for_tangents(monkeypatch: pytest.MonkeyPatch) -> No
     assert _caught("lattice")
 
 
-def test_many_with_every_eighth_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_with_every_fifth_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proved spacing is about three times finer than it must be: here every fourth node still does."""
     honest = Rows._trapezoid
 
     def coarse(rows: Any, *facts: Any) -> Any:
         node, log_w, error = honest(rows, *facts)
-        return node[::8], log_w[::8] + np.log(8.0), error
+        return node[::5], log_w[::5] + np.log(5.0), error
 
     monkeypatch.setattr(Rows, "_trapezoid", coarse)
     assert _caught("many")

@@ -16,8 +16,8 @@ from dpaccount._panels import graded
 from dpaccount.engines import auto, jump, recursion
 from dpaccount.engines.line import alias
 from dpaccount.engines.smoothed import answer as smoothed
-from dpaccount.engines.smoothed import gridding, mollifier
 from dpaccount.engines.smoothed import line as smooth_line
+from dpaccount.engines.smoothed import mollifier
 from dpaccount.engines.smoothed.spectrum import spectrum
 from dpaccount.pair import compose
 from dpaccount.results import NumericalFailure
@@ -255,26 +255,6 @@ def test_the_spectrum_is_within_its_error_of_the_plain_sum(count):
     assert np.all(np.abs(found.moved[at] - exact) <= found.error + found.slope * h * at)
     assert found.error < 1e-13
     assert np.abs(found.moved[1]) > 1e3 * np.abs(found.moved[1] - exact[at == 1]).max(initial=0.0)
-
-
-def far_from_plain(count=600):
-    """Whether gridded sums differ from plain ones by more than they say."""
-    rng = np.random.default_rng(4)
-    cell, inside, weight, size = rng.integers(-9999, 9999, 200) * 1.0, rng.uniform(-0.5, 0.5, 200), rng.random(200) / 100, 2048
-    moved, error = gridding.gridded(cell, inside, weight, count, size, 1e-15)
-    assert error < 3e-12
-    turns = np.outer(np.arange(count + 1), cell) % size / size + np.outer(np.arange(count + 1), inside) / size
-    return bool(np.any(np.abs(moved - np.expm1(2j * np.pi * turns) @ weight) > error))
-
-
-def test_gridded_sums_are_within_their_error():
-    assert not far_from_plain()
-
-
-def test_a_narrower_spread_is_caught(monkeypatch):
-    honest = gridding._spread
-    monkeypatch.setattr(gridding, "_spread", lambda *facts: honest(*facts[:-1], facts[-1] - 4))
-    assert far_from_plain()
 
 
 def draw(index):

@@ -174,7 +174,7 @@ def _left_out(pair: DominatingPair) -> float:
 
 
 class NoLine(CannotVouch):
-    """No line ends, and a sum over jumps would not either."""
+    """No line ends, and with few samples a sum over jumps is the last resort, not the next."""
 
 
 class Nearby:

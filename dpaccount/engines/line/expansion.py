@@ -388,7 +388,7 @@ def _samples(step: Step) -> float:
 
 
 def few_samples(pair: DominatingPair) -> bool:
-    """Whether so few samples are expected that no line of the body ends where a plain one does not."""
+    """Whether so few samples are expected that a line of the body seldom ends where a plain one does not: it is then tried last."""
     return sum(count * _samples(step) for step, count in pair.terms) < FEW
 
 
