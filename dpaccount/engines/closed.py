@@ -217,8 +217,8 @@ def beside_top(pair: DominatingPair, epsilon: float) -> LogDelta | None:
     return LogDelta(low - slack, middle, min(high + slack, 0.0), True, "closed", 1.0, min(tail, 0.0))
 
 
-BESIDE = 1e-3
-LAST = 1e-11
+BESIDE = 1e-3  # of the largest loss: farther off the two numbers are of no use
+LAST = 1e-11  # the same: closer than that the sum of the steps' own roundings is what decides
 
 
 def at_rounding(pair: DominatingPair, epsilon: float) -> bool:
